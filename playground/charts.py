@@ -1,0 +1,168 @@
+"""A run -> plotly figures. The same figures are drawn live, from the history, and in an exported page."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from html import escape
+from itertools import accumulate
+
+import plotly.graph_objects as go
+
+from .domain.metrics import acceptance_between
+from .domain.records import Counters, Run, SideRecord
+from .text import Locale, say
+
+# Okabe and Ito's colour-blind safe palette: readable on light and dark.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+WINDOW_MS = 1000.0
+POINTS = 120
+
+ChartMaker = Callable[[Sequence[SideRecord], Locale], go.Figure]
+
+
+def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+    """Tokens in the last second before each moment, all sides on one axis."""
+    figure = _figure("chart.speed", "chart.seconds", "chart.tokens_per_s", locale)
+    for index, side in enumerate(sides):
+        arrivals = _arrivals(side)
+        times = _grid(arrivals)
+        window = [min(WINDOW_MS, max(at - arrivals[0][0], WINDOW_MS / 4)) for at in times]
+        so_far = _running_total(arrivals)
+        speed = [(so_far(at) - so_far(at - span)) / span * 1000 for at, span in zip(times, window, strict=True)]
+        _line(figure, side.label, index, times, speed)
+    return figure
+
+
+def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+    """All tokens that had arrived by each moment."""
+    figure = _figure("chart.cumulative", "chart.seconds", "chart.tokens", locale)
+    for index, side in enumerate(sides):
+        arrivals = _arrivals(side)
+        times = _grid(arrivals)
+        so_far = _running_total(arrivals)
+        total = [float(so_far(at)) for at in times]
+        _line(figure, side.label, index, [0.0, *times], [0.0, *total] if times else [])
+    return figure
+
+
+def acceptance_per_position(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+    """Share of drafts whose token at each position was accepted."""
+    figure = _figure("chart.per_position", "chart.position", "chart.rate", locale)
+    for index, side in enumerate(sides):
+        acceptance = acceptance_between(side.before, side.after or _latest(side))
+        if acceptance is not None and acceptance.drafts:
+            rates = list(acceptance.per_position)
+            positions = list(range(1, len(rates) + 1))
+            figure.add_bar(x=positions, y=rates, name=side.label, marker_color=COLOURS[index])
+    figure.update_xaxes(dtick=1)
+    return _as_share(figure, sides, locale)
+
+
+def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+    """Acceptance rate from the run's start to each sample of the engine's counters."""
+    figure = _figure("chart.acceptance", "chart.seconds", "chart.rate", locale)
+    for index, side in enumerate(sides):
+        points = [
+            (sample.ms / 1000, acceptance.rate)
+            for sample in side.samples
+            if (acceptance := acceptance_between(side.before, sample.counters)) is not None
+            and acceptance.rate is not None
+        ]
+        if points:
+            x, y = zip(*points, strict=True)
+            figure.add_scatter(
+                x=list(x), y=list(y), name=side.label, line_color=COLOURS[index], mode="lines+markers"
+            )
+    return _as_share(figure, sides, locale)
+
+
+CHARTS: dict[str, ChartMaker] = {
+    "speed": speed_over_time,
+    "cumulative": cumulative_tokens,
+    "per_position": acceptance_per_position,
+    "acceptance": acceptance_over_time,
+}
+
+
+def html_report(run: Run, locale: Locale = "en") -> str:
+    """One self-contained page: the charts with plotly inside, each side's facts and answer."""
+    parts = [f"<h1>{escape(run.id)}</h1><p>{escape(run.created_at)} · {escape(run.status)}</p>"]
+    parts.append(f"<pre>{escape(run.workload.prompt)}</pre>")
+    for side in run.sides:
+        answers = "\n\n".join(trace.output_text for trace in side.requests)
+        parts.append(f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>")
+        parts.append(f"<pre>{escape(answers)}</pre>")
+    for number, make in enumerate(CHARTS.values()):
+        figure = make(run.sides, locale)
+        parts.append(figure.to_html(full_html=False, include_plotlyjs=number == 0))
+    style = "body{font-family:sans-serif;max-width:60rem;margin:2rem auto}pre{white-space:pre-wrap}"
+    head = f"<meta charset='utf-8'><title>{escape(run.id)}</title><style>{style}</style>"
+    return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
+
+
+def _figure(title: str, x: str, y: str, locale: Locale) -> go.Figure:
+    figure = go.Figure()
+    figure.update_layout(
+        title={"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
+        xaxis_title=say(x, locale),
+        yaxis_title=say(y, locale),
+        # Kept while data change: what the reader zoomed into stays.
+        uirevision="same",
+        margin={"l": 50, "r": 10, "t": 36, "b": 40},
+        height=260,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        showlegend=True,
+        template="none",
+    )
+    figure.update_xaxes(rangemode="tozero", gridcolor="rgba(128,128,128,.25)", zeroline=False)
+    figure.update_yaxes(rangemode="tozero", gridcolor="rgba(128,128,128,.25)", zeroline=False)
+    return figure
+
+
+def _line(figure: go.Figure, label: str, index: int, times_ms: Sequence[float], values: Sequence[float]) -> None:
+    seconds = [at / 1000 for at in times_ms]
+    figure.add_scatter(x=seconds, y=list(values), name=label, line_color=COLOURS[index], mode="lines")
+
+
+def _as_share(figure: go.Figure, sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    if not figure.data:
+        speculates = any(side.settings.speculates for side in sides)
+        note = "chart.waiting" if speculates else "chart.no_speculation"
+        figure.add_annotation(text=say(note, locale), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
+    return figure
+
+
+def _latest(side: SideRecord) -> Counters | None:
+    return side.samples[-1].counters if side.samples else None
+
+
+def _arrivals(side: SideRecord) -> list[tuple[float, int]]:
+    """(milliseconds since the run's first send, tokens) of every counted chunk, in time order."""
+    return sorted(
+        (trace.sent_ms + chunk.ms, chunk.tokens)
+        for trace in side.requests
+        for chunk in trace.chunks
+        if chunk.tokens
+    )
+
+
+def _running_total(arrivals: Sequence[tuple[float, int]]) -> Callable[[float], int]:
+    """How many tokens had arrived by a moment."""
+    times = [ms for ms, _ in arrivals]
+    totals = [0, *accumulate(count for _, count in arrivals)]
+    return lambda at: totals[bisect_right(times, at)]
+
+
+def _grid(arrivals: Sequence[tuple[float, int]]) -> list[float]:
+    """At most POINTS moments from the first to the last arrival."""
+    if not arrivals:
+        return []
+    first, last = arrivals[0][0], arrivals[-1][0]
+    if last <= first:
+        return [first]
+    step = (last - first) / (POINTS - 1)
+    return [first + step * i for i in range(POINTS)]

@@ -1,0 +1,102 @@
+"""The host's configuration: environment variables `PLAYGROUND_*`, read once at start.
+
+The README's table is checked against `VARIABLES`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .domain.errors import InvalidInput
+
+VARIABLES: dict[str, str] = {
+    "PLAYGROUND_DB": "the history's SQLite file",
+    "PLAYGROUND_MODELS": "the folder that holds fetched and converted models",
+    "PLAYGROUND_STATE": "sockets, logs, the host's lock and what was learnt about runtimes",
+    "PLAYGROUND_HOST": "address the page is served on",
+    "PLAYGROUND_PORT": "port the page is served on",
+    "PLAYGROUND_AUTH": "user:password that visitors must enter",
+    "PLAYGROUND_RUNTIMES": "more Python interpreters that have vLLM: name=/path/to/python, comma-separated",
+    "PLAYGROUND_ALLOWED_MODELS": "if set, only these targets and drafts may run, comma-separated",
+    "PLAYGROUND_TRUST_REMOTE_CODE": "1 lets settings run a model's own code",
+    "PLAYGROUND_EXTRA_FLAGS": "1 lets visitors pass extra engine flags",
+    "PLAYGROUND_CPU_KV_GIB": "KV-cache space of each engine on a CPU, in GiB",
+    "PLAYGROUND_IDLE_STOP_S": "engines that nobody used for this many seconds are stopped",
+    "PLAYGROUND_START_TIMEOUT_S": "an engine that is not ready after this many seconds is given up",
+    "PLAYGROUND_REQUEST_TIMEOUT_S": "a stream that is silent for this many seconds is given up",
+}
+
+
+def _state_root() -> Path:
+    # Unix socket paths are short (107 bytes), and the lock is the host's, not a checkout's.
+    return Path(tempfile.gettempdir()) / f"vllm-ab-playground-{os.getuid()}"
+
+
+def _cache_root() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vllm-ab-playground"
+
+
+def _data_root() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "vllm-ab-playground"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the host's owner decided. Seconds, GiB and paths as named."""
+
+    db: Path = field(default_factory=lambda: _data_root() / "history.db")
+    models: Path = field(default_factory=lambda: _cache_root() / "models")
+    state: Path = field(default_factory=_state_root)
+    host: str = "127.0.0.1"
+    port: int = 7860
+    auth: tuple[str, str] | None = None
+    runtimes: Mapping[str, Path] = field(default_factory=dict)
+    allowed_models: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+    extra_flags: bool = False
+    cpu_kv_gib: int = 1
+    idle_stop_s: float = 900
+    start_timeout_s: float = 1200
+    request_timeout_s: float = 120
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Config:
+        """Raises InvalidInput for a variable that is unknown or can't be read."""
+        return cls(**_read(environment))  # type: ignore[arg-type]
+
+
+def _read(environment: Mapping[str, str]) -> dict[str, object]:
+    given = {name: value for name, value in environment.items() if name.startswith("PLAYGROUND_") and value}
+    if unknown := sorted(given.keys() - VARIABLES.keys()):
+        raise InvalidInput("config.unknown", name=unknown[0], known=", ".join(VARIABLES))
+    return {name.removeprefix("PLAYGROUND_").lower(): _parse(name, value) for name, value in given.items()}
+
+
+def _parse(name: str, value: str) -> object:
+    try:
+        match name.removeprefix("PLAYGROUND_"):
+            case "DB" | "MODELS" | "STATE":
+                return Path(value).expanduser().absolute()
+            case "PORT" | "CPU_KV_GIB":
+                return int(value)
+            case "IDLE_STOP_S" | "START_TIMEOUT_S" | "REQUEST_TIMEOUT_S":
+                return float(value)
+            case "TRUST_REMOTE_CODE" | "EXTRA_FLAGS":
+                return {"0": False, "1": True}[value]
+            case "AUTH":
+                user, password = value.split(":", 1)
+                return (user, password)
+            case "RUNTIMES":
+                pairs = (item.split("=", 1) for item in value.split(","))
+                return {key.strip(): Path(path.strip()) for key, path in pairs}
+            case "ALLOWED_MODELS":
+                return tuple(item.strip() for item in value.split(","))
+            case _:
+                return value
+    except (ValueError, KeyError) as error:
+        shown = "…" if name == "PLAYGROUND_AUTH" else value
+        raise InvalidInput("config.bad_value", name=name, value=shown, meaning=VARIABLES[name]) from error

@@ -1,0 +1,69 @@
+"""What this machine can do, and what to fix."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import models
+from .config import Config
+from .domain.errors import PlaygroundError
+from .domain.records import Problem
+from .engine import devices, runtime
+from .text import say_problem
+
+ENOUGH_DISK_BYTES = 2 * 1024**3
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact: `ok`, `note` (works, but) or `broken`."""
+
+    state: Literal["ok", "note", "broken"]
+    finding: Problem
+
+    def as_document(self) -> dict[str, Any]:
+        return {"state": self.state, "id": self.finding.message_id, "message": say_problem(self.finding)}
+
+
+def examine(config: Config) -> list[Check]:
+    """Looks at the processor, GPUs, every runtime, the embedded model and the disk. Starts no engine."""
+    host = devices.machine()
+    gib = host.memory_bytes / 1024**3
+    checks = [Check("ok", Problem("doctor.cpu", {"cpu": host.cpu, "cores": len(host.cores), "gib": gib}))]
+    checks += [
+        Check("ok", Problem("doctor.gpu", {"index": g.index, "name": g.name, "gib": g.total_bytes / 1024**3}))
+        for g in host.gpus
+    ]
+    if not host.gpus:
+        checks.append(Check("note", Problem("doctor.no_gpu")))
+    if len(host.cores) < 3 and not host.gpus:
+        checks.append(Check("note", Problem("doctor.few_cores", {"cores": len(host.cores)})))
+    checks += [_runtime(config, name, bool(host.gpus)) for name in runtime.names(config)]
+    folder = models.local_folder(config, models.EMBEDDED)
+    checks.append(
+        Check("ok", Problem("doctor.model", {"folder": folder}))
+        if folder
+        else Check("note", Problem("doctor.no_model", {"folder": config.models}))
+    )
+    checks.append(_disk(config))
+    return checks
+
+
+def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
+    try:
+        found = runtime.probe(config, name)
+    except PlaygroundError as error:
+        return Check("broken", Problem(error.message_id, error.params))
+    facts: dict[str, object] = {"name": name, "version": found.version, "device": found.device}
+    if found.device == "cuda" and not has_gpu:
+        return Check("broken", Problem("doctor.runtime_without_gpu", facts))
+    return Check("ok", Problem("doctor.runtime", facts))
+
+
+def _disk(config: Config) -> Check:
+    folder = next(path for path in (config.models, *config.models.parents) if path.exists())
+    free = shutil.disk_usage(folder).free
+    state: Literal["ok", "note"] = "ok" if free > ENOUGH_DISK_BYTES else "note"
+    return Check(state, Problem("doctor.disk", {"folder": folder, "gib": free / 1024**3}))

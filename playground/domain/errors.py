@@ -1,0 +1,46 @@
+"""The exception tree. Every error a person may read is a message id of `text.py` with its parameters.
+
+PlaygroundError
+├── InvalidInput        the person can mend it: exit code 2
+└── WorkFailed          the work could not be done: exit code 1
+    ├── ModelUnavailable
+    ├── EngineFailed    carries the last lines of the engine's log
+    └── HostBusy        another run holds the engines
+"""
+
+
+class PlaygroundError(Exception):
+    """Something to show the person: `message_id` names a sentence in `text.py`, `params` fill it in."""
+
+    exit_code = 1
+
+    def __init__(self, message_id: str, **params: object) -> None:
+        super().__init__(message_id, params)
+        self.message_id = message_id
+        self.params = params
+
+
+class InvalidInput(PlaygroundError):
+    """A setting, preset, prompt or flag that can't be used as given."""
+
+    exit_code = 2
+
+
+class WorkFailed(PlaygroundError):
+    """The input was fine and the work still failed."""
+
+
+class ModelUnavailable(WorkFailed):
+    """A model could not be found, fetched or converted."""
+
+
+class EngineFailed(WorkFailed):
+    """An engine did not start, or died. `log_tail` holds its last log lines, oldest first."""
+
+    def __init__(self, message_id: str, log_tail: list[str], **params: object) -> None:
+        super().__init__(message_id, **params)
+        self.log_tail = log_tail
+
+
+class HostBusy(WorkFailed):
+    """The host's one lease is held by another run (`holder` and `since` are among the parameters)."""

@@ -1,0 +1,191 @@
+"""From traces and counter differences to figures. Unknown is None, never 0.
+
+Definitions follow the field's terms (TTFT, TPOT, ITL, E2EL, output throughput, acceptance); a chunk is never
+taken for a token, nor for an engine step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
+
+from .records import Counters, RequestTrace, SideRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Mean and percentiles of one figure; percentiles interpolate linearly between order statistics."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Distribution | None:
+        """None for no values."""
+        if not values:
+            return None
+        if len(values) == 1:
+            return cls(values[0], values[0], values[0], values[0], values[0], 1)
+        cuts = quantiles(values, n=100, method="inclusive")
+        return cls(fmean(values), cuts[49], cuts[89], cuts[94], cuts[98], len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFigures:
+    """One request's figures, in milliseconds. `approximate` marks a TPOT taken from the final usage alone."""
+
+    ttft_ms: float | None
+    tpot_ms: float | None
+    e2el_ms: float | None
+    itl_ms: tuple[float, ...] | None
+    chunk_gap_ms: tuple[float, ...]
+    output_tokens: int | None
+    approximate: bool = False
+
+    @property
+    def decode_tokens_per_s(self) -> float | None:
+        return 1000 / self.tpot_ms if self.tpot_ms else None
+
+
+def request_figures(trace: RequestTrace) -> RequestFigures:
+    """TTFT = first token-bearing chunk; TPOT = (t_last - t_first) / tokens after the first such chunk."""
+    chunks = trace.chunks
+    if not chunks:
+        return RequestFigures(None, None, None, None, (), trace.output_tokens)
+    first, last = chunks[0], chunks[-1]
+    gaps = tuple(b.ms - a.ms for a, b in zip(chunks, chunks[1:], strict=False))
+    counts = [chunk.tokens for chunk in chunks if chunk.tokens is not None]
+    itl: tuple[float, ...] | None = None
+    approximate = len(counts) < len(chunks)
+    if approximate:
+        after_first = (trace.output_tokens or 0) - 1
+    else:
+        after_first = sum(counts[1:])
+        itl = tuple(gap / count for gap, count in zip(gaps, counts[1:], strict=True) for _ in range(count))
+    tpot = (last.ms - first.ms) / after_first if after_first > 0 else None
+    return RequestFigures(first.ms, tpot, last.ms, itl, gaps, trace.counted_tokens, approximate)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Speculation over a span of work, from differences of the engine's counters.
+
+    `per_position[i]` = accepted at position i / drafts. Accepted counts include tokens past a stop.
+    """
+
+    drafts: int
+    draft_tokens: int
+    accepted_tokens: int
+    per_position: tuple[float, ...]
+
+    @property
+    def rate(self) -> float | None:
+        return self.accepted_tokens / self.draft_tokens if self.draft_tokens else None
+
+    @property
+    def mean_length(self) -> float | None:
+        return 1 + self.accepted_tokens / self.drafts if self.drafts else None
+
+
+def acceptance_between(before: Counters | None, after: Counters | None) -> Acceptance | None:
+    """None where the engine reports no speculation counters (speculation off, or another server)."""
+    if before is None or after is None:
+        return None
+    if after.drafts is None or after.draft_tokens is None or after.accepted_tokens is None:
+        return None
+    # A counter that never moved before is first reported after its first increment: absent means 0 here.
+    drafts = after.drafts - (before.drafts or 0)
+    positions_before = before.accepted_per_position or ()
+    per_position = tuple(
+        (count - (positions_before[i] if i < len(positions_before) else 0)) / drafts if drafts else 0.0
+        for i, count in enumerate(after.accepted_per_position or ())
+    )
+    return Acceptance(
+        drafts,
+        after.draft_tokens - (before.draft_tokens or 0),
+        after.accepted_tokens - (before.accepted_tokens or 0),
+        per_position if drafts else (),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SideFigures:
+    """One side's figures over all its requests of a trial."""
+
+    ttft_ms: Distribution | None
+    tpot_ms: Distribution | None
+    itl_ms: Distribution | None
+    chunk_gap_ms: Distribution | None
+    e2el_ms: Distribution | None
+    output_tokens_per_s: float | None
+    requests_per_s: float | None
+    acceptance_rate: float | None
+    acceptance_rate_per_position: tuple[float, ...] | None
+    mean_acceptance_length: float | None
+    draft_coverage: float | None
+    tokens_per_step: float | None
+    output_tokens: int | None
+    requests: int
+    errors: dict[str, int]
+    approximate: bool = False
+
+
+def decode_steps(decode_tokens: int, acceptance: Acceptance) -> int:
+    """Each step yields one token of the target's own besides the accepted ones."""
+    return max(decode_tokens - acceptance.accepted_tokens, acceptance.drafts, 1)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def side_figures(side: SideRecord) -> SideFigures:
+    """Figures of all requests that produced at least one token; errors are counted by kind."""
+    traces = side.requests
+    each = [request_figures(trace) for trace in traces]
+    span_ms = _span_ms(traces)
+    counted = [figures.output_tokens for figures in each]
+    tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
+    acceptance = acceptance_between(side.before, side.after)
+    steps: int | None = None
+    if tokens is not None and acceptance is not None:
+        decode_tokens = tokens - sum(1 for trace in traces if trace.chunks)
+        steps = decode_steps(decode_tokens, acceptance) if decode_tokens > 0 else None
+        per_step = decode_tokens / steps if steps else None
+    else:
+        per_step = None if side.settings.speculates or not tokens else 1.0
+    finished = sum(1 for trace in traces if trace.ended and trace.problem is None)
+    return SideFigures(
+        ttft_ms=Distribution.of(_known(figures.ttft_ms for figures in each)),
+        tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in each)),
+        itl_ms=None
+        if any(figures.itl_ms is None for figures in each)
+        else Distribution.of([gap for figures in each for gap in figures.itl_ms or ()]),
+        chunk_gap_ms=Distribution.of([gap for figures in each for gap in figures.chunk_gap_ms]),
+        e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in each)),
+        output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,
+        requests_per_s=finished / span_ms * 1000 if finished and span_ms else None,
+        acceptance_rate=acceptance.rate if acceptance else None,
+        acceptance_rate_per_position=acceptance.per_position if acceptance else None,
+        mean_acceptance_length=acceptance.mean_length if acceptance else None,
+        draft_coverage=min(acceptance.drafts / steps, 1.0) if acceptance and steps else None,
+        tokens_per_step=per_step,
+        output_tokens=tokens,
+        requests=len(traces),
+        errors=dict(Counter(trace.problem.message_id for trace in traces if trace.problem)),
+        approximate=any(figures.approximate for figures in each),
+    )
+
+
+def _span_ms(traces: Sequence[RequestTrace]) -> float | None:
+    """First send to last token, or None if no token arrived."""
+    ends = [trace.sent_ms + trace.chunks[-1].ms for trace in traces if trace.chunks]
+    if not ends:
+        return None
+    return max(ends) - min(trace.sent_ms for trace in traces)

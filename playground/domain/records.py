@@ -1,0 +1,147 @@
+"""What a run leaves behind: raw timings and counters. Figures are derived from these, never stored.
+
+Times are milliseconds. A request's chunk times count from its own `t_send`; `sent_ms` and sample times count
+from the run's start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .settings import EngineSettings
+from .workload import Conversation, Workload
+
+Mode = Literal["race", "measured"]
+Status = Literal["running", "done", "stopped", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One token-bearing piece of a streamed answer.
+
+    `tokens` is None where the endpoint gives no count on the way; `token_ids` is None where it gives no ids.
+    """
+
+    ms: float
+    tokens: int | None
+    text: str
+    token_ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why something ended early: a message id of `text.py` with its parameters."""
+
+    message_id: str
+    params: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepArrays:
+    """The engine's own account of one request's verification steps, in order.
+
+    Steps in which nothing was drafted are absent. Accepted counts include tokens past a stop.
+    """
+
+    accepted: tuple[int, ...]
+    drafted: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class RequestTrace:
+    """One request as it happened. `output_tokens` and `prompt_tokens` are the endpoint's own final usage."""
+
+    conversation: Conversation
+    sent_ms: float = 0.0
+    chunks: list[Chunk] = field(default_factory=list)
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    steps: StepArrays | None = None
+    problem: Problem | None = None
+    ended: bool = False
+
+    @property
+    def output_text(self) -> str:
+        return "".join(chunk.text for chunk in self.chunks)
+
+    @property
+    def token_ids(self) -> list[int] | None:
+        """All token ids, or None if any chunk came without them."""
+        ids: list[int] = []
+        for chunk in self.chunks:
+            if chunk.token_ids is None:
+                return None
+            ids.extend(chunk.token_ids)
+        return ids
+
+    @property
+    def counted_tokens(self) -> int | None:
+        """Tokens that arrived, by chunk counts; else the final usage; else None."""
+        counts = [chunk.tokens for chunk in self.chunks]
+        if None in counts:
+            return self.output_tokens
+        return sum(count for count in counts if count is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The engine's speculation counters and gauges at one moment. None: not reported."""
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_cache_usage: float | None = None
+    drafts: int | None = None
+    draft_tokens: int | None = None
+    accepted_tokens: int | None = None
+    accepted_per_position: tuple[int, ...] | None = None
+    generation_tokens: int | None = None
+    preemptions: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs and nothing waits: counters are complete."""
+        return self.running == 0 and self.waiting == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Counters `ms` after the run's start."""
+
+    ms: float
+    counters: Counters
+
+
+@dataclass(slots=True)
+class SideRecord:
+    """One side of a run. `before` and `after` are counters taken while the engine was idle, else None."""
+
+    label: str
+    settings: EngineSettings
+    command: str = ""
+    runtime_version: str | None = None
+    device: str | None = None
+    placement: str = ""
+    contended: bool = True
+    requests: list[RequestTrace] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    before: Counters | None = None
+    after: Counters | None = None
+    problem: Problem | None = None
+    log_tail: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Run:
+    """What the history keeps of a comparison."""
+
+    id: str
+    created_at: str
+    mode: Mode
+    workload: Workload
+    sides: list[SideRecord]
+    preset: str | None = None
+    status: Status = "running"
+    machine: dict[str, object] = field(default_factory=dict)
+    seed: int = 0

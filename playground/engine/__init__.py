@@ -1,0 +1,1 @@
+"""Running vLLM servers: which runtime, which command, start, watch, stop."""

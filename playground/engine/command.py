@@ -1,0 +1,104 @@
+"""Settings -> argv and environment for the version of vLLM that will run them. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..domain.errors import InvalidInput
+from ..domain.settings import EngineSettings, Frozen
+from .devices import Placement
+from .runtime import Runtime
+
+SERVED_NAME = "playground"
+# Of a whole card, for all engines on it together: vLLM's own default of 0.92 less what a second context takes.
+SHARED_GPU_UTILIZATION = 0.9
+PER_STEP_FLAG = "--per-request-spec-decode-metrics"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run. `added` holds only the environment variables that this engine needs beyond its parent's."""
+
+    argv: tuple[str, ...]
+    added: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """As one would type it."""
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.added.items()]
+        return " ".join([*variables, shlex.join(self.argv)])
+
+
+def build(
+    settings: EngineSettings,
+    runtime: Runtime,
+    placement: Placement,
+    *,
+    target: Path | str,
+    draft: Path | str | None,
+    uds: Path,
+    native_bf16: bool,
+    cpu_kv_gib: int,
+) -> Command:
+    """Raises InvalidInput for a knob that this runtime does not have."""
+    argv = [str(runtime.python), "-m", runtime.entry_point]
+    argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
+    # The host is given although a Unix socket is served: the default binds every interface.
+    argv += ["--host", "127.0.0.1", "--uds", str(uds)]
+    for name, value in _knobs(settings, placement, native_bf16).items():
+        argv += _flag(runtime, name, value)
+    if settings.speculates:
+        argv += ["--speculative-config", json.dumps(speculative_config(settings.speculation, draft))]
+        if runtime.knows(PER_STEP_FLAG):
+            argv += [PER_STEP_FLAG, "detailed"]
+    if settings.trust_remote_code:
+        argv.append("--trust-remote-code")
+    argv += settings.extra_flags
+    return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
+
+
+def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[str, object]:
+    """The JSON of --speculative-config: only what was set, with the draft as a path that the engine can open."""
+    given = speculation.model_dump(exclude_none=True, mode="json")
+    return {**given, "model": str(draft)} if draft is not None else given
+
+
+def _knobs(
+    settings: EngineSettings, placement: Placement, native_bf16: bool
+) -> dict[str, int | float | bool | str]:
+    knobs = settings.knobs.overrides()
+    if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
+        knobs["dtype"] = "float32"
+    if placement.sharing > 1 and not {"gpu_memory_utilization", "kv_cache_memory_bytes"} & knobs.keys():
+        knobs["gpu_memory_utilization"] = round(SHARED_GPU_UTILIZATION / placement.sharing, 2)
+    return knobs
+
+
+def _flag(runtime: Runtime, name: str, value: int | float | bool | str) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    if not runtime.knows(flag):
+        raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
+    if value is True:
+        return [flag]
+    if value is False:
+        # vLLM offers --no-X for each of its switches; a switch without it is off when absent.
+        negative = "--no-" + flag.removeprefix("--")
+        return [negative] if runtime.knows(negative) else []
+    return [flag, str(value)]
+
+
+def _environment(
+    runtime: Runtime, placement: Placement, settings: EngineSettings, cpu_kv_gib: int
+) -> dict[str, str]:
+    if placement.device != "cpu":
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, placement.gpus))}
+    added = {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, placement.cores))}
+    if settings.knobs.kv_cache_memory_bytes is None:
+        # Unset, the first engine takes half of the memory and the second finds none.
+        added["VLLM_CPU_KVCACHE_SPACE"] = str(cpu_kv_gib)
+    if runtime.openmp is not None:
+        added["LD_PRELOAD"] = str(runtime.openmp)
+    return added

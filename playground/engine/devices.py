@@ -1,0 +1,157 @@
+"""What this machine has, and which part of it each side gets."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from ..domain.errors import InvalidInput
+from ..domain.settings import EngineSettings
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One NVIDIA GPU as NVML reports it; memory in bytes."""
+
+    index: int
+    name: str
+    total_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Processor, memory and GPUs. `native_bf16`: the processor multiplies bfloat16 itself."""
+
+    cpu: str
+    cores: tuple[int, ...]
+    native_bf16: bool
+    memory_bytes: int
+    gpus: tuple[Gpu, ...]
+
+    def as_record(self) -> dict[str, object]:
+        """For the history: plain JSON values."""
+        return {
+            "cpu": self.cpu,
+            "cores": len(self.cores),
+            "native_bf16": self.native_bf16,
+            "memory_bytes": self.memory_bytes,
+            "gpus": [{"name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in self.gpus],
+            "system": platform.platform(),
+        }
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one engine runs: CPU cores or GPU indices. `sharing`: how many engines share its GPUs, itself included.
+
+    `contended` stays true unless the sides were shown not to slow each other.
+    """
+
+    device: str
+    cores: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    sharing: int = 1
+    contended: bool = True
+
+    def __str__(self) -> str:
+        numbers = self.cores if self.device == "cpu" else self.gpus
+        return f"{self.device.upper()} {_ranges(numbers)}"
+
+
+def machine() -> Machine:
+    """Read from the system now; a machine without NVML has no GPUs."""
+    cpu, flags = _cpu()
+    return Machine(
+        cpu=cpu,
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+        native_bf16=bool({"avx512_bf16", "amx_bf16", "bf16"} & flags),
+        memory_bytes=psutil.virtual_memory().total,
+        gpus=_gpus(),
+    )
+
+
+def place(sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine) -> list[Placement]:
+    """A core set for each CPU side; a GPU set for each GPU side, disjoint if there are enough, else shared.
+
+    Raises InvalidInput if one side alone wants more GPUs than there are.
+    """
+    on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]
+    on_gpu = [index for index, device in enumerate(devices) if device != "cpu"]
+    placements: dict[int, Placement] = {}
+    for position, index in enumerate(on_cpu):
+        placements[index] = Placement("cpu", cores=_share(host.cores, position, len(on_cpu)))
+    wanted = [sides[index].gpus for index in on_gpu]
+    for index, count in zip(on_gpu, wanted, strict=True):
+        if count > len(host.gpus):
+            raise InvalidInput("settings.too_many_gpus", wanted=count, available=len(host.gpus))
+        if sum(wanted) <= len(host.gpus):
+            first = sum(placements[other].gpus != () and sides[other].gpus for other in on_gpu if other < index)
+            own = tuple(gpu.index for gpu in host.gpus[first : first + count])
+            placements[index] = Placement("cuda", gpus=own, contended=False)
+        else:
+            own = tuple(gpu.index for gpu in host.gpus[:count])
+            placements[index] = Placement("cuda", gpus=own, sharing=len(on_gpu))
+    return [placements[index] for index in range(len(sides))]
+
+
+def _share(cores: tuple[int, ...], position: int, parts: int) -> tuple[int, ...]:
+    """An equal, contiguous part of the cores; all of them where there are fewer cores than sides."""
+    each = len(cores) // parts
+    return cores[position * each : (position + 1) * each] if each else cores
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0,1,2,5 -> "0-2,5"."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ",".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+
+
+def _cpu() -> tuple[str, set[str]]:
+    name, flags = platform.processor() or platform.machine(), set[str]()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                name = value.strip()
+            elif key.strip() in ("flags", "Features"):
+                flags = set(value.split())
+    except OSError:
+        pass
+    return name, flags
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        found = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+            name = pynvml.nvmlDeviceGetName(handle)
+            found.append(
+                Gpu(
+                    index,
+                    name if isinstance(name, str) else name.decode(),
+                    int(memory.total),
+                    int(memory.free),
+                )
+            )
+        return tuple(found)
+    finally:
+        pynvml.nvmlShutdown()

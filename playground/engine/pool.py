@@ -1,0 +1,164 @@
+"""Which engines live, who holds them, when they stop. One lease a host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import filelock
+
+from ..config import Config
+from ..domain.errors import EngineFailed, HostBusy
+from .command import Command
+from .devices import Placement
+from .server import Engine
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the lease: what they run, from where, since when (HH:MM:SS, host's clock)."""
+
+    what: str
+    where: str
+    since: str
+    run_id: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One engine that a run needs. `name` stands for its settings and place: equal names, equal engines."""
+
+    name: str
+    command: Command
+    placement: Placement
+
+    @staticmethod
+    def socket(config: Config, name: str) -> Path:
+        """A private Unix socket, short enough for its 107 bytes, that no other process uses."""
+        return config.state / f"{os.getpid()}-{name}.sock"
+
+
+class Pool:
+    """This process's engines, and its side of the host's lease.
+
+    The host's lock is held while this process has engines; the lease, within it, while one of its runs uses them.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._engines: dict[str, Engine] = {}
+        self._lease = asyncio.Lock()
+        self._host_lock = filelock.FileLock(config.state / "host.lock")
+        self._holder_file = config.state / "holder.json"
+        self._idle_since = time.monotonic()
+        self.holder: Holder | None = None
+
+    @property
+    def engines(self) -> Sequence[Engine]:
+        return list(self._engines.values())
+
+    @asynccontextmanager
+    async def lease(self, holder: Holder, *, wait: bool = False) -> AsyncIterator[None]:
+        """Raises HostBusy if somebody else holds the engines, unless told to wait (first come, first served)."""
+        if self._lease.locked() and not wait:
+            raise HostBusy("host.busy", **_shown(self.holder))
+        async with self._lease:
+            self.holder = holder
+            try:
+                self._lock_host(holder)
+                yield
+            finally:
+                self.holder = None
+                self._idle_since = time.monotonic()
+                if not self._engines:
+                    self._host_lock.release()
+
+    def live(self, wanted: Wanted) -> Engine | None:
+        """The engine that already runs with exactly these settings, if there is one."""
+        engine = self._engines.get(wanted.name)
+        return engine if engine is not None and engine.alive else None
+
+    async def provide(
+        self, wanted: Sequence[Wanted], on_stage: Callable[[int, str], None]
+    ) -> list[Engine | EngineFailed]:
+        """An engine (or its failure) for each; unchanged ones are reused, unneeded ones stopped first.
+
+        CPU engines start together. Engines on GPUs start one after the other: each sizes its KV cache by what it
+        finds free.
+        """
+        keep = {want.name for want in wanted if self.live(want)}
+        await asyncio.gather(*(self._engines.pop(name).stop() for name in self._engines.keys() - keep))
+        tasks: list[asyncio.Task[Engine | EngineFailed]] = []
+        gpu_turn = asyncio.Lock()
+        async with asyncio.TaskGroup() as group:
+            for index, want in enumerate(wanted):
+                tasks.append(group.create_task(self._one(index, want, gpu_turn, on_stage)))
+        return [task.result() for task in tasks]
+
+    async def _one(
+        self, index: int, want: Wanted, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
+    ) -> Engine | EngineFailed:
+        if engine := self.live(want):
+            on_stage(index, "ready")
+            return engine
+        uds = Wanted.socket(self._config, want.name)
+        engine = Engine(want.command, want.placement, uds, uds.with_suffix(".log"))
+        self._engines[want.name] = engine
+        try:
+            if want.placement.device == "cpu":
+                await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
+            else:
+                async with gpu_turn:
+                    await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
+        except EngineFailed as failure:
+            del self._engines[want.name]
+            return failure
+        except BaseException:
+            del self._engines[want.name]
+            raise
+        return engine
+
+    async def stop_all(self) -> None:
+        """Stop every engine and give the host's lock back."""
+        engines, self._engines = list(self._engines.values()), {}
+        await asyncio.gather(*(engine.stop() for engine in engines))
+        if not self._lease.locked():
+            self._host_lock.release()
+
+    async def stop_when_idle(self) -> None:
+        """Runs for ever: stops the engines once nobody has used them for the configured time."""
+        while True:
+            await asyncio.sleep(min(self._config.idle_stop_s / 4, 5))
+            idle_s = time.monotonic() - self._idle_since
+            if self._engines and not self._lease.locked() and idle_s > self._config.idle_stop_s:
+                logger.info("stopping engines after %.0f s without a run", idle_s)
+                await self.stop_all()
+
+    def _lock_host(self, holder: Holder) -> None:
+        self._config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._host_lock.is_locked:
+            try:
+                self._host_lock.acquire(timeout=0)
+            except filelock.Timeout as error:
+                raise HostBusy("host.busy", **_shown(self._read_holder())) from error
+        self._holder_file.write_text(json.dumps(asdict(holder)))
+
+    def _read_holder(self) -> Holder | None:
+        try:
+            return Holder(**json.loads(self._holder_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+def _shown(holder: Holder | None) -> dict[str, object]:
+    holder = holder or Holder("?", "?", "?")
+    return {"what": holder.what, "where": holder.where, "since": holder.since}

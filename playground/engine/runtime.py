@@ -1,0 +1,103 @@
+"""A runtime: a Python interpreter that has vLLM. What it is and which flags it knows is asked, never assumed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..config import Config
+from ..domain.errors import InvalidInput, WorkFailed
+from ..processes import run_json
+
+PROBE = Path(__file__).with_name("probe.py")
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One runtime as probed. `device` is "cpu" or "cuda"; `openmp` is a library to preload on a CPU."""
+
+    name: str
+    python: Path
+    version: str
+    device: str
+    entry_point: str
+    openmp: Path | None
+    flags: frozenset[str]
+
+    def knows(self, flag: str) -> bool:
+        return flag in self.flags
+
+
+def names(config: Config) -> list[str]:
+    return [DEFAULT, *config.runtimes]
+
+
+def interpreter(config: Config, name: str) -> Path:
+    """Raises InvalidInput for a name that the host does not have."""
+    if name == DEFAULT and DEFAULT not in config.runtimes:
+        return Path(sys.executable)
+    if name not in config.runtimes:
+        raise InvalidInput("runtime.unknown", name=name, known=", ".join(names(config)))
+    return config.runtimes[name]
+
+
+def probe(config: Config, name: str = DEFAULT) -> Runtime:
+    """Ask the runtime. Its flags take an import of vLLM the first time and are cached by interpreter and version.
+
+    Blocking (a fraction of a second when cached). Raises WorkFailed if there is no usable vLLM.
+    """
+    python = interpreter(config, name)
+    found = _ask(python, "identity", timeout_s=60)
+    if not found.get("version") or not found.get("entry_point"):
+        raise WorkFailed("runtime.no_vllm", name=name, python=str(python))
+    return Runtime(
+        name=name,
+        python=python,
+        version=str(found["version"]),
+        device=str(found["device"]),
+        entry_point=str(found["entry_point"]),
+        openmp=Path(str(found["openmp"])) if found["openmp"] else None,
+        flags=_flags(config, python, str(found["version"])),
+    )
+
+
+def _flags(config: Config, python: Path, version: str) -> frozenset[str]:
+    key = hashlib.sha256(f"{python}\0{version}".encode()).hexdigest()[:16]
+    cached = config.state / "runtimes" / f"{key}.json"
+    try:
+        return frozenset(json.loads(cached.read_text()))
+    except (OSError, ValueError):
+        flags = frozenset(_strings(_ask(python, "flags", timeout_s=300)["flags"]))
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    partial = cached.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps(sorted(flags)))
+    partial.replace(cached)
+    return flags
+
+
+def _strings(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:
+    try:
+        answer = run_json(
+            [str(python), str(PROBE), question], environment=quiet_environment(), timeout_s=timeout_s
+        )
+    except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
+        detail = str(getattr(error, "stderr", None) or error).strip().rsplit("\n", 1)[-1]
+        raise WorkFailed("runtime.broken", python=str(python), detail=detail) from error
+    assert isinstance(answer, dict)
+    return answer
+
+
+def quiet_environment() -> dict[str, str]:
+    """This process's environment, without telemetry and without our own variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PLAYGROUND_")}
+    return {**kept, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}

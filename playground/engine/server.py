@@ -1,0 +1,153 @@
+"""One engine of ours: start, follow its log until it is ready, tell how it does, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from ..domain.errors import EngineFailed
+from ..processes import Guarded
+from .command import Command
+from .devices import Placement
+from .failures import diagnose
+from .runtime import quiet_environment
+
+POLL_S = 0.1
+
+# What a log line says about where the start has got to; later stages never fall back to earlier ones.
+STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("importing", re.compile(r"$.")),
+    ("configuring", re.compile(r"non-default args|Resolved architecture")),
+    ("engine_core", re.compile(r"Initializing a V1 LLM engine")),
+    ("loading_weights", re.compile(r"Starting to load model|Loading safetensors|Loading weights")),
+    ("loading_draft", re.compile(r"Loading drafter model")),
+    ("compiling", re.compile(r"Dynamo bytecode transform|Compiling a graph|Start compiling|Cache the graph")),
+    (
+        "allocating_kv",
+        re.compile(r"KV cache size|Available KV cache memory|GiB for KV cache|reserved .* KV cache"),
+    ),
+    ("warming_up", re.compile(r"[Ww]arming up|Capturing CUDA graph|Graph capturing|autotun", re.IGNORECASE)),
+    ("serving", re.compile(r"Starting vLLM (?:API )?server|Application startup complete")),
+)
+STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
+
+
+class LogTail:
+    """Reads what was appended to a growing file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._partial = ""
+        self.lines: list[str] = []
+
+    def read(self) -> list[str]:
+        """The complete lines that are new since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            block = file.read()
+        self._offset += len(block)
+        text = (self._partial + block.decode(errors="replace")).replace("\r", "\n")
+        *new, self._partial = text.split("\n")
+        self.lines += new
+        return new
+
+
+@dataclass
+class Engine:
+    """A running vLLM server of ours on a private Unix socket."""
+
+    command: Command
+    placement: Placement
+    uds: Path
+    log: Path
+    stage: str = "waiting"
+    started_at: float = field(default_factory=time.monotonic)
+    ready_after_s: float | None = None
+    warm: bool = False
+    _process: Guarded | None = None
+    _client: httpx.AsyncClient | None = None
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """For the control plane (health, metrics); the load goes through the driver."""
+        if self._client is None:
+            transport = httpx.AsyncHTTPTransport(uds=str(self.uds))
+            self._client = httpx.AsyncClient(transport=transport, base_url="http://engine")
+        return self._client
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.exit_code is None
+
+    async def start(self, timeout_s: float, on_stage: Callable[[str], None]) -> None:
+        """Start it and return when /health answers 200. Raises EngineFailed within a second of its exit."""
+        # A socket left behind by a killed server would make the bind fail.
+        self.uds.unlink(missing_ok=True)
+        self.uds.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.started_at = time.monotonic()
+        environment = {**quiet_environment(), **self.command.added}
+        self._process = Guarded.start(self.command.argv, environment, self.log)
+        tail = LogTail(self.log)
+        self._advance("importing", on_stage)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not await self._healthy():
+                    await asyncio.sleep(POLL_S)
+                    for line in tail.read():
+                        self._read_stage(line, on_stage)
+                    if (code := self._process.exit_code) is not None:
+                        tail.read()
+                        raise diagnose(tail.lines, code, str(self.log))
+        except TimeoutError as error:
+            await self.stop()
+            stage = self.stage
+            raise EngineFailed(
+                "failure.timeout", tail.lines[-30:], seconds=timeout_s, stage=stage, log=str(self.log)
+            ) from error
+        except BaseException:
+            await self.stop()
+            raise
+        self.ready_after_s = time.monotonic() - self.started_at
+        self._advance("ready", on_stage)
+
+    def failure(self) -> EngineFailed | None:
+        """What killed it, if it is dead."""
+        if self._process is None or self._process.exit_code is None:
+            return None
+        tail = LogTail(self.log)
+        tail.read()
+        return diagnose(tail.lines, self._process.exit_code, str(self.log))
+
+    async def stop(self) -> None:
+        """SIGTERM to its whole group, SIGKILL after the grace period; returns when all of it is gone."""
+        if self._process is not None:
+            await self._process.end()
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+        self.uds.unlink(missing_ok=True)
+
+    async def _healthy(self) -> bool:
+        if not self.uds.exists():
+            return False
+        try:
+            return (await self.client.get("/health", timeout=5)).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def _read_stage(self, line: str, on_stage: Callable[[str], None]) -> None:
+        for name, pattern in STAGES:
+            if pattern.search(line):
+                self._advance(name, on_stage)
+
+    def _advance(self, stage: str, on_stage: Callable[[str], None]) -> None:
+        if STAGE_NAMES.index(stage) > STAGE_NAMES.index(self.stage):
+            self.stage = stage
+            on_stage(stage)

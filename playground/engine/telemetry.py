@@ -1,0 +1,53 @@
+"""What the engine reports about itself: counters and gauges of its /metrics page."""
+
+from __future__ import annotations
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from ..domain.records import Counters
+
+# Field of Counters -> sample name. Samples of several engine ranks are summed.
+SAMPLES = {
+    "running": "vllm:num_requests_running",
+    "waiting": "vllm:num_requests_waiting",
+    "kv_cache_usage": "vllm:kv_cache_usage_perc",
+    "drafts": "vllm:spec_decode_num_drafts_total",
+    "draft_tokens": "vllm:spec_decode_num_draft_tokens_total",
+    "accepted_tokens": "vllm:spec_decode_num_accepted_tokens_total",
+    "generation_tokens": "vllm:generation_tokens_total",
+    "preemptions": "vllm:num_preemptions_total",
+}
+PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+
+
+def parse(page: str) -> Counters:
+    """None for what the page lacks."""
+    wanted = (*SAMPLES.values(), PER_POSITION)
+    lines = [line for line in page.splitlines() if line.startswith(wanted)]
+    sums: dict[str, float] = {}
+    positions: dict[int, float] = {}
+    for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+        for sample in family.samples:
+            if sample.name == PER_POSITION:
+                position = int(sample.labels["position"])
+                positions[position] = positions.get(position, 0) + sample.value
+            else:
+                sums[sample.name] = sums.get(sample.name, 0) + sample.value
+    numbers = {field: sums[name] for field, name in SAMPLES.items() if name in sums}
+    whole = {field: int(value) for field, value in numbers.items() if field != "kv_cache_usage"}
+    return Counters(
+        **whole,  # type: ignore[arg-type]
+        kv_cache_usage=numbers.get("kv_cache_usage"),
+        accepted_per_position=tuple(int(positions[i]) for i in sorted(positions)) or None,
+    )
+
+
+async def read_counters(client: httpx.AsyncClient) -> Counters | None:
+    """None if the engine does not answer just now: a figure is then unknown, the run goes on."""
+    try:
+        response = await client.get("/metrics", timeout=5)
+        response.raise_for_status()
+    except httpx.HTTPError:
+        return None
+    return parse(response.text)

@@ -1,0 +1,97 @@
+"""What one process of the playground shares among its visitors: configuration, engines, history, the live run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import datetime
+
+import filelock
+
+from .compare import Comparison
+from .config import Config
+from .domain.errors import HostBusy
+from .domain.workload import Workload
+from .engine.pool import Holder, Pool
+from .presets import Preset, Side
+from .store import History
+
+
+class Host:
+    """Make one, `open` it inside the event loop that will use it, `close` it at the end."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.history = History(config.db)
+        self.pool = Pool(config)
+        self.live: Comparison | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[str, Comparison] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Once, in the event loop that will run everything: tidy up after a killed process, watch for idle engines."""
+        if self.loop is not None:
+            return
+        self.loop = asyncio.get_running_loop()
+        self.config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Whoever holds this lock has a run that may still be going on.
+        with contextlib.suppress(filelock.Timeout), filelock.FileLock(self.config.state / "host.lock", timeout=0):
+            self.history.mark_interrupted()
+            for leftover in self.config.state.glob("*.sock"):
+                leftover.unlink(missing_ok=True)
+        self._keep(asyncio.create_task(self.pool.stop_when_idle()))
+
+    async def close(self) -> None:
+        """Stop the run and every engine."""
+        if self.live is not None and not self.live.finished:
+            self.live.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.pool.stop_all()
+
+    def comparison(self, sides: tuple[Side, ...], workload: Workload, preset: str | None) -> Comparison:
+        """A new comparison, checked against what this host allows. Nothing has started yet."""
+        made = Comparison(self.config, self.pool, self.history, sides, workload, preset)
+        made.check()
+        return made
+
+    def from_preset(self, preset: Preset, workload: Workload | None = None) -> Comparison:
+        return self.comparison(preset.sides, workload or preset.workload, preset.name)
+
+    async def start(self, comparison: Comparison, where: str, *, wait: bool = False) -> None:
+        """Start it as a task of its own, so that it outlives the page that asked. Raises HostBusy unless waiting."""
+        labels = " / ".join(side.label for side in comparison.run.sides)
+        holder = Holder(labels, where, datetime.now().strftime("%H:%M:%S"), comparison.run.id)
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[comparison.run.id] = comparison
+        self._keep(asyncio.create_task(self._execute(comparison, holder, wait, begun)))
+        if not wait:
+            await begun
+
+    def followed(self, run_id: str) -> Comparison | None:
+        """The comparison of that id, if it runs or waits here, or was the last to run."""
+        if self.live is not None and self.live.run.id == run_id:
+            return self.live
+        return self._waiting.get(run_id)
+
+    async def _execute(
+        self, comparison: Comparison, holder: Holder, wait: bool, begun: asyncio.Future[None]
+    ) -> None:
+        try:
+            async with self.pool.lease(holder, wait=wait):
+                self.live = comparison
+                del self._waiting[comparison.run.id]
+                begun.set_result(None)
+                await comparison.execute()
+        except HostBusy as busy:
+            comparison.refuse(busy)
+            begun.set_exception(busy)
+        finally:
+            self._waiting.pop(comparison.run.id, None)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """The event loop holds tasks only weakly."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,1 @@
+"""Sending a workload and stamping what comes back, in a process of its own."""

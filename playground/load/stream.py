@@ -1,0 +1,153 @@
+"""One HTTP response, byte blocks with arrival times in, token-bearing deltas out.
+
+The same reader serves a race (fed as bytes arrive) and a measurement (fed after the request has ended): it only
+ever looks at the times it is given.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import httptools
+
+
+class StreamProblem(Exception):
+    """The stream can't be read on. `kind` is a message id's last part; `detail` is the other side's own words."""
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(kind, detail)
+        self.kind = kind
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One payload that bore tokens. `tokens` is None where neither ids nor a running usage count them."""
+
+    at: float
+    text: str
+    tokens: int | None
+    token_ids: list[int] | None
+
+
+class StreamReader:
+    """Feed it `(time, bytes)`; it collects what the response said.
+
+    `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it.
+    """
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self.prompt_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.speculation: dict[str, Any] | None = None
+        self.finished = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._line = b""
+        self._data: list[bytes] = []
+        self._error_body = b""
+        self._complete = False
+        self._now = 0.0
+        self._deltas: list[Delta] = []
+
+    def feed(self, at: float, block: bytes) -> list[Delta]:
+        """Raises StreamProblem for an HTTP error, an error in the stream, or a payload that is not JSON."""
+        self._now = at
+        self._deltas = []
+        try:
+            self._parser.feed_data(block)
+        except httptools.HttpParserError as error:
+            # A callback's exception arrives wrapped.
+            if isinstance(error.__context__, StreamProblem):
+                raise error.__context__ from None
+            raise StreamProblem("malformed", str(error)) from error
+        if self._complete and self._parser.get_status_code() >= 400:
+            raise StreamProblem("http", self._http_error())
+        return self._deltas
+
+    def eof(self) -> None:
+        """The connection closed. Raises StreamProblem unless everything had arrived."""
+        if not self.finished:
+            raise StreamProblem("cut")
+
+    # Callbacks of the HTTP parser
+
+    def on_body(self, body: bytes) -> None:
+        if self._parser.get_status_code() >= 400:
+            self._error_body += body
+            return
+        *lines, self._line = (self._line + body).split(b"\n")
+        for line in lines:
+            self._on_line(line.rstrip(b"\r"))
+
+    def on_message_complete(self) -> None:
+        self._complete = True
+        if self._parser.get_status_code() < 400:
+            self._on_line(self._line.rstrip(b"\r"))
+            self._on_line(b"")
+            self.finished = self.finished or self.finish_reason is not None
+
+    # Server-sent events
+
+    def _on_line(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif not line and self._data:
+            data, self._data = b"\n".join(self._data), []
+            if data.strip() == b"[DONE]":
+                self.finished = True
+            else:
+                self._on_payload(data)
+
+    def _on_payload(self, data: bytes) -> None:
+        try:
+            payload = json.loads(data)
+        except ValueError as error:
+            raise StreamProblem("malformed", data[:200].decode(errors="replace")) from error
+        if not isinstance(payload, dict):
+            raise StreamProblem("malformed", data[:200].decode(errors="replace"))
+        if "error" in payload or payload.get("object") == "error":
+            raise StreamProblem("engine", _error_text(payload))
+        running = self._on_usage(payload.get("usage"))
+        self.speculation = (payload.get("metrics") or {}).get("speculative_decoding") or self.speculation
+        for choice in payload.get("choices") or ():
+            self._on_choice(choice, running)
+
+    def _on_usage(self, usage: dict[str, Any] | None) -> int | None:
+        """The tokens that this payload's running usage adds, or None without one."""
+        if not usage or usage.get("completion_tokens") is None:
+            return None
+        before = self.output_tokens or 0
+        self.output_tokens = usage["completion_tokens"]
+        self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
+        return int(usage["completion_tokens"]) - before
+
+    def _on_choice(self, choice: dict[str, Any], running: int | None) -> None:
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        delta = choice.get("delta") or {}
+        text = "".join(
+            part
+            for part in (delta.get("reasoning_content") or delta.get("reasoning"), delta.get("content"))
+            if part
+        )
+        text = text or choice.get("text") or ""
+        ids = choice.get("token_ids")
+        tokens = len(ids) if ids else running
+        # A chunk that only names the role, or only the finish reason, bears no token.
+        if tokens or (tokens is None and text):
+            self._deltas.append(Delta(self._now, text, tokens, ids or None))
+
+    def _http_error(self) -> str:
+        status = self._parser.get_status_code()
+        try:
+            return f"HTTP {status}: {_error_text(json.loads(self._error_body))}"
+        except ValueError:
+            return f"HTTP {status}: {self._error_body[:200].decode(errors='replace')}"
+
+
+def _error_text(payload: dict[str, Any]) -> str:
+    error = payload.get("error", payload)
+    message = error.get("message", error) if isinstance(error, dict) else error
+    return str(message)[:500]

@@ -1,0 +1,146 @@
+"""presets/*.toml -> settings and workloads. Only overrides are written; an unknown key is an error."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, Field, ValidationError
+
+from .domain.errors import InvalidInput
+from .domain.settings import SPECULATION_METHODS, EngineSettings, Frozen
+from .domain.workload import Workload
+
+FOLDER = Path(__file__).parents[1] / "presets"
+EMBEDDED = "smollm2-ngram"
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Localised(Frozen):
+    """One sentence in both languages."""
+
+    en: str
+    zh: Annotated[str, Field(alias="zh-CN")]
+
+    def in_locale(self, locale: str) -> str:
+        return self.zh if locale == "zh-CN" else self.en
+
+
+class Side(Frozen):
+    """One side of a comparison: a label and the engine it stands for."""
+
+    label: Annotated[str, Field(min_length=1)]
+    engine: EngineSettings
+
+
+class Preset(Frozen):
+    """Two to four sides and a workload. `equal_output` promises the same greedy answer on every side."""
+
+    name: str
+    title: Localised
+    shows: Localised
+    needs: Localised
+    gpu: bool
+    equal_output: bool = False
+    sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
+    workload: Workload
+
+
+def names() -> list[str]:
+    """All presets, the embedded default first."""
+    found = sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return sorted(found, key=lambda name: name != EMBEDDED)
+
+
+def load(name_or_path: str) -> Preset:
+    """A shipped preset by name, or a file by path. Raises InvalidInput naming file, key and nearest valid key."""
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        path = FOLDER / f"{name_or_path}.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        nearest = nearest_of(name_or_path, names())
+        raise InvalidInput("preset.missing", name=name_or_path, nearest=nearest) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput("preset.not_toml", file=path.name, detail=str(error)) from error
+    common = document.pop("common", {})
+    sides = document.get("sides", [])
+    if not isinstance(common, dict) or not isinstance(sides, list):
+        raise InvalidInput("preset.bad_shape", file=path.name)
+    document["sides"] = [_side(common, side) for side in sides]
+    return validate(Preset, {"name": path.stem, **document}, where=path.name)
+
+
+def _side(common: Mapping[str, Any], side: object) -> object:
+    if not isinstance(side, dict):
+        return side
+    own = {key: value for key, value in side.items() if key != "label"}
+    return {"label": side.get("label"), "engine": _merged(common, own)}
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`. A side's speculation replaces the common one whole: its fields are the method's."""
+    merged = {**base, **over}
+    if isinstance(base.get("knobs"), dict) and isinstance(over.get("knobs"), dict):
+        merged["knobs"] = {**base["knobs"], **over["knobs"]}
+    return merged
+
+
+def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> ModelT:
+    """Make `model` of `values`; the first thing wrong becomes one clear InvalidInput that names the key."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = [part for part in first["loc"] if part not in SPECULATION_METHODS]
+        key = ".".join(str(part) for part in path) or "-"
+        if first["type"] == "extra_forbidden":
+            valid = _keys_at(model, first["loc"][:-1])
+            raise InvalidInput(
+                "settings.unknown_key", where=where, key=key, nearest=nearest_of(str(path[-1]), valid)
+            ) from error
+        if first["type"] == "missing":
+            raise InvalidInput("settings.missing_key", where=where, key=key) from error
+        detail = first["msg"].removeprefix("Value error, ")
+        value = first["input"] if not isinstance(first["input"], dict) else "{…}"
+        raise InvalidInput("settings.bad_value", where=where, key=key, value=value, detail=detail) from error
+
+
+def nearest_of(name: str, candidates: list[str]) -> str:
+    """The candidate that looks most like `name`; all of them, if none does."""
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.4)
+    return close[0] if close else ", ".join(candidates)
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that the model nested at `path` accepts."""
+    current: Any = model
+    for part in path:
+        if isinstance(part, int):
+            current = get_args(current)[0]
+        elif part in SPECULATION_METHODS:
+            current = SPECULATION_METHODS[str(part)]
+        else:
+            current = _inner(current.model_fields[part].annotation)
+    return [field.alias or name for name, field in current.model_fields.items()]
+
+
+def _inner(annotation: Any) -> Any:
+    """Without Annotated and `| None`."""
+    if get_origin(annotation) is Annotated:
+        return _inner(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return next((arg for arg in get_args(annotation) if arg is not type(None)), annotation)
+    return annotation
+
+
+def choices(model: type[BaseModel], field: str) -> list[str] | None:
+    """The literal values a field accepts, or None if it is free."""
+    inner = _inner(model.model_fields[field].annotation)
+    return [str(value) for value in get_args(inner)] if get_origin(inner) is Literal else None

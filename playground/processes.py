@@ -1,0 +1,143 @@
+"""The only place that starts processes: guarded engines, the load driver, and short helper commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+GUARD = Path(__file__).with_name("guard.py")
+LINE_LIMIT = 16 * 1024 * 1024
+
+
+@dataclass
+class Guarded:
+    """A command that cannot outlive this process. Its output goes to `log`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @classmethod
+    def start(
+        cls, command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float = 10.0
+    ) -> Guarded:
+        """Start `command` under a guard of its own; `log` is truncated first."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        return cls(process, log)
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; 128 + n if signal n ended it."""
+        return self.process.poll()
+
+    def ask_to_end(self) -> None:
+        """Close the guard's standard input: it ends the whole group, first kindly."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+
+    async def end(self) -> int:
+        """Ask, and wait until the guard has seen everything gone. Returns the exit code."""
+        self.ask_to_end()
+        return await asyncio.to_thread(self.process.wait)
+
+
+async def run_lines(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> AsyncIterator[str]:
+    """Run a helper command and yield its output line by line (stdout and stderr, '\\r' counts as a line end).
+
+    Raises `subprocess.CalledProcessError` if it fails. Closing the iterator ends the command.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=environment,
+        limit=LINE_LIMIT,
+    )
+    assert process.stdout is not None
+    try:
+        pending = b""
+        while block := await process.stdout.read(65536):
+            *lines, pending = (pending + block).replace(b"\r", b"\n").split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield line.decode(errors="replace")
+        if pending.strip():
+            yield pending.decode(errors="replace")
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if code != 0:
+        raise subprocess.CalledProcessError(code, list(command))
+
+
+class DriverProcess:
+    """The load driver as a child: a plan in, events out, SIGTERM to stop. It also ends when we die."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, plan: Mapping[str, object]) -> DriverProcess:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "playground.load.driver",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_LIMIT,
+            cwd=Path(__file__).parents[1],
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(plan).encode() + b"\n")
+        await process.stdin.drain()
+        # Standard input stays open: its end tells the driver that we are gone.
+        return cls(process)
+
+    async def events(self) -> AsyncIterator[dict[str, object]]:
+        """Every event until the driver's output ends; then its exit code is checked."""
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            yield json.loads(line)
+        code = await self._process.wait()
+        if code != 0:
+            raise subprocess.CalledProcessError(code, "playground.load.driver")
+
+    def stop(self) -> None:
+        """It closes its connections, reports what arrived, and exits."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
+    async def close(self) -> None:
+        """Make sure that it is gone."""
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+def run_json(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> object:
+    """Run a short command and parse its last line of standard output as JSON.
+
+    Raises `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=True)
+    return json.loads(done.stdout.strip().rsplit("\n", 1)[-1])

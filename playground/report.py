@@ -1,0 +1,81 @@
+"""A run as the JSON document that `playground/schema.json` describes: units in names, null for unknown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures
+from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .store import Summary
+from .text import Locale, say_problem
+
+SCHEMA_VERSION = 1
+
+
+def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
+    """A race has no rounds and no verdicts."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "run_id": run.id,
+        "created_at": run.created_at,
+        "status": run.status,
+        "preset": run.preset,
+        "mode": run.mode,
+        "machine": run.machine,
+        "workload": run.workload.model_dump(mode="json", exclude_none=True),
+        "seed": run.seed,
+        "sides": [_side(side, locale) for side in run.sides],
+        "rounds": [],
+        "verdicts": [],
+        "findings": [],
+    }
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    return asdict(summary)
+
+
+def _side(side: SideRecord, locale: Locale) -> dict[str, Any]:
+    return {
+        "label": side.label,
+        "settings": side.settings.model_dump(mode="json", exclude_none=True),
+        "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
+        "command": side.command or None,
+        "contended": side.contended,
+        "figures": _side_figures(side_figures(side)),
+        "requests": [_request(trace, locale) for trace in side.requests],
+        "problem": _problem(side.problem, locale),
+    }
+
+
+def _side_figures(figures: SideFigures) -> dict[str, Any]:
+    document = asdict(figures)
+    document["errors"] = {name.removeprefix("stream."): count for name, count in figures.errors.items()}
+    return document
+
+
+def _request(trace: RequestTrace, locale: Locale) -> dict[str, Any]:
+    return {
+        "prompt": trace.conversation[-1].content,
+        "output_text": trace.output_text,
+        "token_ids": trace.token_ids,
+        "output_tokens": trace.counted_tokens,
+        "finish_reason": trace.finish_reason,
+        "chunks": [[round(chunk.ms, 3), chunk.tokens] for chunk in trace.chunks],
+        "figures": _request_figures(request_figures(trace)),
+        "problem": _problem(trace.problem, locale),
+    }
+
+
+def _request_figures(figures: RequestFigures) -> dict[str, Any]:
+    document = asdict(figures)
+    # One value a token and a gap a chunk: both follow from `chunks`.
+    del document["itl_ms"], document["chunk_gap_ms"]
+    return document
+
+
+def _problem(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
+    if problem is None:
+        return None
+    return {"id": problem.message_id, "message": say_problem(problem, locale)}

@@ -1,0 +1,5 @@
+"""The history: SQLite by sqlite-utils. The only place that knows SQL."""
+
+from .history import History, Summary
+
+__all__ = ["History", "Summary"]

@@ -1,0 +1,164 @@
+"""Save, list and read runs. One connection an operation, WAL, every write inside BEGIN IMMEDIATE."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlite_utils import Database
+
+from ..domain.records import RequestTrace, Run, Sample, SideRecord
+from . import rows
+from .migrations import migrations
+
+BUSY_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One line of the history. `labels`, `models` and `tokens` are in the order of the sides."""
+
+    id: str
+    created_at: str
+    mode: str
+    status: str
+    preset: str | None
+    prompt: str
+    labels: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+class History:
+    """All runs of this host. Blocking: call it from a thread where an event loop runs."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        with self._writing() as db:
+            migrations.apply(db)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Database]:
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            yield Database(connection)
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Database]:
+        """IMMEDIATE: a deferred transaction that has read can't wait for another writer, it fails instead."""
+        with self._reading() as db:
+            db.conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.conn.rollback()
+                raise
+            db.conn.execute("COMMIT")
+
+    def begin(self, run: Run) -> None:
+        """Write the run and its sides as they stand."""
+        with self._writing() as db:
+            db["runs"].insert(rows.run_row(run))
+            db["sides"].insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
+
+    def save_side(self, run_id: str, position: int, side: SideRecord) -> None:
+        with self._writing() as db:
+            db["sides"].upsert(rows.side_row(run_id, position, side), pk=("run_id", "position"))
+
+    def save_request(self, run_id: str, position: int, number: int, trace: RequestTrace) -> None:
+        with self._writing() as db:
+            db["requests"].upsert(
+                rows.request_row(run_id, position, number, trace), pk=("run_id", "position", "number")
+            )
+
+    def save_samples(self, run_id: str, position: int, samples: Sequence[Sample]) -> None:
+        with self._writing() as db:
+            db["samples"].upsert_all(
+                (rows.sample_row(run_id, position, sample) for sample in samples),
+                pk=("run_id", "position", "ms"),
+            )
+
+    def finish(self, run: Run) -> None:
+        """Write the run's status and everything about its sides that is known only at the end."""
+        with self._writing() as db:
+            db["runs"].update(run.id, {"status": run.status, "machine": rows.run_row(run)["machine"]})
+            for position, side in enumerate(run.sides):
+                db["sides"].upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
+
+    def mark_interrupted(self) -> int:
+        """Runs that still say "running" although nothing runs were cut off with their process. Returns how many."""
+        with self._writing() as db:
+            return db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'").rowcount
+
+    def list(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
+        """Newest first. `text` is looked for in prompts and answers, `model` among targets and drafts."""
+        where, values = ["1"], list[Any]()
+        if text:
+            where.append(
+                "(runs.workload LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM requests"
+                " WHERE run_id = runs.id AND output_text LIKE ? ESCAPE '\\'))"
+            )
+            values += [_like(text)] * 2
+        if model:
+            where.append("EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id AND settings LIKE ? ESCAPE '\\')")
+            values.append(_like(model))
+        if preset:
+            where.append("runs.preset = ?")
+            values.append(preset)
+        query = f"SELECT * FROM runs WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+        with self._reading() as db:
+            found = list(db.query(query, [*values, limit]))
+            return [self._summary(db, row) for row in found]
+
+    def presets(self) -> list[str]:
+        with self._reading() as db:
+            query = "SELECT DISTINCT preset FROM runs WHERE preset IS NOT NULL ORDER BY preset"
+            return [row["preset"] for row in db.query(query)]
+
+    def get(self, run_id: str) -> Run | None:
+        """The whole run, or None if there is none of that id."""
+        with self._reading() as db:
+            found = list(db["runs"].rows_where("id = ?", [run_id]))
+            if not found:
+                return None
+            sides = []
+            for row in list(db["sides"].rows_where("run_id = ?", [run_id], order_by="position")):
+                key = [run_id, row["position"]]
+                where = "run_id = ? AND position = ?"
+                requests = [rows.request_of(r) for r in db["requests"].rows_where(where, key, order_by="number")]
+                samples = [rows.sample_of(r) for r in db["samples"].rows_where(where, key, order_by="ms")]
+                sides.append(rows.side_of(row, requests, samples))
+            return rows.run_of(found[0], sides)
+
+    @staticmethod
+    def _summary(db: Database, row: rows.Row) -> Summary:
+        run = rows.run_of(row, [])
+        sides = [
+            rows.side_of(side, [], [])
+            for side in db["sides"].rows_where("run_id = ?", [run.id], order_by="position")
+        ]
+        models = {name: None for side in sides for name in (side.settings.target, side.settings.draft) if name}
+        return Summary(
+            id=run.id,
+            created_at=run.created_at,
+            mode=run.mode,
+            status=run.status,
+            preset=run.preset,
+            prompt=run.workload.prompt,
+            labels=tuple(side.label for side in sides),
+            models=tuple(models),
+        )
+
+
+def _like(text: str) -> str:
+    """For LIKE with a backslash as the escape: the text itself, anywhere."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"

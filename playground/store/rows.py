@@ -1,0 +1,163 @@
+"""Records <-> database rows. Values that are no plain column are JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays
+from ..domain.settings import EngineSettings
+from ..domain.workload import Message, Workload
+
+Row = dict[str, Any]
+
+
+def _dump(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _load(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def run_row(run: Run) -> Row:
+    return {
+        "id": run.id,
+        "created_at": run.created_at,
+        "mode": run.mode,
+        "status": run.status,
+        "preset": run.preset,
+        "seed": run.seed,
+        "workload": run.workload.model_dump_json(exclude_none=True),
+        "machine": _dump(run.machine),
+    }
+
+
+def side_row(run_id: str, position: int, side: SideRecord) -> Row:
+    return {
+        "run_id": run_id,
+        "position": position,
+        "label": side.label,
+        "settings": side.settings.model_dump_json(exclude_none=True),
+        "command": side.command,
+        "runtime_version": side.runtime_version,
+        "device": side.device,
+        "placement": side.placement,
+        "contended": side.contended,
+        "before": _dump(asdict(side.before)) if side.before else None,
+        "after": _dump(asdict(side.after)) if side.after else None,
+        "problem": _problem_text(side.problem),
+        "log_tail": _dump(side.log_tail),
+    }
+
+
+def request_row(run_id: str, position: int, number: int, trace: RequestTrace) -> Row:
+    """Chunks are stored as [ms, tokens, text]; token ids once for the whole answer."""
+    return {
+        "run_id": run_id,
+        "position": position,
+        "number": number,
+        "sent_ms": trace.sent_ms,
+        "conversation": _dump([message.model_dump() for message in trace.conversation]),
+        "output_text": trace.output_text,
+        "token_ids": _dump(trace.token_ids),
+        "chunks": _dump([[chunk.ms, chunk.tokens, chunk.text] for chunk in trace.chunks]),
+        "finish_reason": trace.finish_reason,
+        "prompt_tokens": trace.prompt_tokens,
+        "output_tokens": trace.output_tokens,
+        "steps": _dump(asdict(trace.steps)) if trace.steps else None,
+        "problem": _problem_text(trace.problem),
+        "ended": trace.ended,
+    }
+
+
+def sample_row(run_id: str, position: int, sample: Sample) -> Row:
+    return {
+        "run_id": run_id,
+        "position": position,
+        "ms": sample.ms,
+        "counters": _dump({k: v for k, v in asdict(sample.counters).items() if v is not None}),
+    }
+
+
+def run_of(row: Row, sides: list[SideRecord]) -> Run:
+    return Run(
+        id=row["id"],
+        created_at=row["created_at"],
+        mode=row["mode"],
+        status=row["status"],
+        preset=row["preset"],
+        seed=row["seed"],
+        workload=Workload.model_validate_json(row["workload"]),
+        machine=_load(row["machine"]),
+        sides=sides,
+    )
+
+
+def side_of(row: Row, requests: list[RequestTrace], samples: list[Sample]) -> SideRecord:
+    return SideRecord(
+        label=row["label"],
+        settings=EngineSettings.model_validate_json(row["settings"]),
+        command=row["command"],
+        runtime_version=row["runtime_version"],
+        device=row["device"],
+        placement=row["placement"],
+        contended=bool(row["contended"]),
+        requests=requests,
+        samples=samples,
+        before=_counters(_load(row["before"])),
+        after=_counters(_load(row["after"])),
+        problem=_problem(row["problem"]),
+        log_tail=_load(row["log_tail"]) or [],
+    )
+
+
+def request_of(row: Row) -> RequestTrace:
+    ids = _load(row["token_ids"])
+    chunks: list[Chunk] = []
+    taken = 0
+    for ms, tokens, text in _load(row["chunks"]):
+        own = tuple(ids[taken : taken + tokens]) if ids is not None and tokens is not None else None
+        taken += tokens or 0
+        chunks.append(Chunk(ms, tokens, text, own))
+    steps = _load(row["steps"])
+    return RequestTrace(
+        conversation=tuple(Message(**message) for message in _load(row["conversation"])),
+        sent_ms=row["sent_ms"],
+        chunks=chunks,
+        finish_reason=row["finish_reason"],
+        prompt_tokens=row["prompt_tokens"],
+        output_tokens=row["output_tokens"],
+        steps=StepArrays(tuple(steps["accepted"]), tuple(steps["drafted"])) if steps else None,
+        problem=_problem(row["problem"]),
+        ended=bool(row["ended"]),
+    )
+
+
+def sample_of(row: Row) -> Sample:
+    counters = _counters(_load(row["counters"]))
+    assert counters is not None
+    return Sample(row["ms"], counters)
+
+
+def _counters(values: Row | None) -> Counters | None:
+    if values is None:
+        return None
+    positions = values.get("accepted_per_position")
+    return Counters(**{**values, "accepted_per_position": tuple(positions) if positions else None})
+
+
+def _problem_text(problem: Problem | None) -> str | None:
+    if problem is None:
+        return None
+    return _dump({"message_id": problem.message_id, "params": {k: _plain(v) for k, v in problem.params.items()}})
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | float | str | bool | None) else str(value)
+
+
+def _problem(text: str | None) -> Problem | None:
+    values = _load(text)
+    return Problem(values["message_id"], values["params"]) if values else None

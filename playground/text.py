@@ -1,0 +1,52 @@
+"""Every sentence a person reads, by message id and locale. The table itself is `text.toml` beside this file.
+
+A message id is dotted (`engine.failed`); parameters are filled in by `str.format`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from .domain.errors import PlaygroundError
+from .domain.records import Problem
+
+Locale = Literal["en", "zh-CN"]
+LOCALES: tuple[Locale, ...] = ("en", "zh-CN")
+
+
+@cache
+def table() -> dict[str, dict[Locale, str]]:
+    """Message id -> locale -> sentence."""
+    sections = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {
+        f"{section}.{name}": translations
+        for section, messages in sections.items()
+        for name, translations in messages.items()
+    }
+
+
+def say(message_id: str, locale: Locale = "en", **params: object) -> str:
+    """The sentence, filled in. An unknown id is a programming error: KeyError."""
+    return table()[message_id][locale].format(**params)
+
+
+def say_problem(problem: Problem | PlaygroundError, locale: Locale = "en") -> str:
+    """An error's sentence; parameters that are problems themselves are said first."""
+    params = {
+        name: say_problem(value, locale) if isinstance(value, Problem) else value
+        for name, value in problem.params.items()
+    }
+    return say(problem.message_id, locale, **params)
+
+
+def locale_of(accept_language: str | None) -> Locale:
+    """The best locale for an Accept-Language header: the first listed language that we have, else English."""
+    for item in (accept_language or "").lower().split(","):
+        if item.strip().startswith("zh"):
+            return "zh-CN"
+        if item.strip().startswith("en"):
+            return "en"
+    return "en"

@@ -1,0 +1,1 @@
+"""The page. Only this package imports gradio."""

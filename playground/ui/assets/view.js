@@ -1,0 +1,104 @@
+// The panes of a run. `value` carries only what is new: tokens from index `from` on (with some overlap, since a
+// repaint may be skipped), and facts when they changed. Text always goes in as text, never as markup.
+const root = element.querySelector('.panes');
+const panes = [];
+let run = null;
+
+const make = (parent, tag, name, text) => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  if (text !== undefined) node.textContent = text;
+  parent.appendChild(node);
+  return node;
+};
+
+function build(value) {
+  root.replaceChildren();
+  panes.length = 0;
+  run = value.run;
+  for (const side of value.sides) {
+    const box = make(root, 'section', 'pane');
+    const head = make(box, 'header');
+    make(head, 'h3', '', side.label);
+    make(head, 'span', 'badge', side.method);
+    const place = make(head, 'span', 'badge');
+    const stage = make(box, 'div', 'stage');
+    const stageText = make(stage, 'span');
+    const bar = make(make(stage, 'div', 'track'), 'div', 'bar');
+    const answer = make(box, 'div', 'answer');
+    answer.tabIndex = 0;
+    answer.setAttribute('aria-label', side.label);
+    const empty = make(answer, 'p', 'empty', value.empty);
+    const problem = make(box, 'div', 'problem');
+    const legend = make(box, 'div', 'legend');
+    const facts = make(box, 'dl', 'facts');
+    const details = make(box, 'details', 'command');
+    make(details, 'summary', '', value.command_label);
+    const command = make(details, 'code');
+    panes.push({place, stage, stageText, bar, answer, empty, problem, legend, facts, details, command, count: 0});
+  }
+}
+
+function append(pane, side) {
+  if (side.reset) {
+    pane.answer.querySelectorAll('.token').forEach((node) => node.remove());
+    pane.count = 0;
+  }
+  const fresh = side.spans.slice(Math.max(0, pane.count - side.from));
+  if (!fresh.length) return;
+  pane.empty.hidden = true;
+  const atEnd = pane.answer.scrollHeight - pane.answer.scrollTop - pane.answer.clientHeight < 24;
+  const fragment = document.createDocumentFragment();
+  for (const [text, drafted] of fresh) make(fragment, 'span', drafted ? 'token draft' : 'token', text);
+  pane.answer.appendChild(fragment);
+  pane.count += fresh.length;
+  if (atEnd) pane.answer.scrollTop = pane.answer.scrollHeight;
+}
+
+function showFacts(pane, side) {
+  pane.facts.replaceChildren();
+  for (const [name, text, help] of side.facts) {
+    const item = make(pane.facts, 'div');
+    item.title = help;
+    make(item, 'dt', '', name);
+    make(item, 'dd', '', text);
+  }
+}
+
+function showLegend(pane, legend) {
+  pane.legend.replaceChildren();
+  for (const [name, text] of legend) make(pane.legend, 'span', name, text);
+}
+
+function showProblem(pane, problem) {
+  pane.problem.replaceChildren();
+  if (!problem) return;
+  make(pane.problem, 'p', '', problem.message);
+  if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
+}
+
+function show() {
+  const value = props.value;
+  if (!value || !value.sides) return;
+  if (value.run !== run || value.sides.length !== panes.length) build(value);
+  element.querySelector('.headline').textContent = value.headline;
+  element.querySelector('.note').textContent = value.note;
+  value.sides.forEach((side, index) => {
+    const pane = panes[index];
+    append(pane, side);
+    if (!side.facts) return;
+    pane.place.textContent = side.place;
+    pane.stage.hidden = !side.stage;
+    pane.stageText.textContent = side.stage;
+    pane.bar.parentNode.hidden = side.fraction === null;
+    pane.bar.style.width = `${(side.fraction ?? 0) * 100}%`;
+    pane.details.hidden = !side.command;
+    pane.command.textContent = side.command;
+    showFacts(pane, side);
+    showLegend(pane, side.legend);
+    showProblem(pane, side.problem);
+  });
+}
+
+watch('value', show);
+show();

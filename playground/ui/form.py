@@ -1,0 +1,216 @@
+"""The form of one side: settings in, settings out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from .. import models
+from ..config import Config
+from ..domain.errors import InvalidInput
+from ..domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from ..engine import runtime
+from ..presets import Side, choices, validate
+from .labels import label
+
+METHODS = list(SPECULATION_METHODS)
+DRAFTING = ("draft_model", "eagle", "eagle3")
+LOOKUP = ("ngram", "ngram_gpu")
+DEFAULT = ""
+# Fields of the speculation that have a component of their own; the rest goes through the JSON box.
+OWN_FIELDS = {"method", "model", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max"}
+
+
+@dataclass
+class SideForm:
+    """The components of one side; `column` holds them all."""
+
+    column: gr.Column
+    label: gr.Textbox
+    target: gr.Dropdown
+    method: gr.Dropdown
+    draft: gr.Dropdown
+    k: gr.Number
+    lookup_min: gr.Number
+    lookup_max: gr.Number
+    more: gr.Textbox
+    runtime: gr.Dropdown
+    extra_flags: gr.Textbox
+    trust_remote_code: gr.Checkbox
+    knobs: dict[str, gr.components.Component] = field(default_factory=dict)
+
+    def components(self) -> list[gr.components.Component]:
+        """All inputs, in a fixed order."""
+        named = [self.label, self.target, self.method, self.draft, self.k, self.lookup_min, self.lookup_max]
+        return [*named, self.more, self.runtime, self.extra_flags, self.trust_remote_code, *self.knobs.values()]
+
+
+def build(config: Config, side: Side, visible: bool) -> SideForm:
+    """The form, filled with `side`."""
+    offered = models.known(config)
+    values = _values(side)
+    with gr.Column(visible=visible, min_width=280) as column:
+        name = gr.Textbox(values["label"], label=label("label"), max_lines=1)
+        with gr.Tabs():
+            with gr.Tab(label("tab_basics")):
+                target = gr.Dropdown(
+                    offered,
+                    value=values["target"],
+                    label=label("target"),
+                    info=label("target_info"),
+                    allow_custom_value=True,
+                )
+                method = gr.Dropdown(METHODS, value=values["method"], label=label("method"))
+                draft = gr.Dropdown(
+                    offered,
+                    value=values["draft"],
+                    label=label("draft"),
+                    allow_custom_value=True,
+                    visible=values["method"] in DRAFTING,
+                )
+                k = gr.Number(values["k"], precision=0, label=label("k"), visible=values["method"] != "off")
+                with gr.Row():
+                    on = values["method"] in LOOKUP
+                    low = gr.Number(values["lookup_min"], precision=0, label=label("lookup_min"), visible=on)
+                    high = gr.Number(values["lookup_max"], precision=0, label=label("lookup_max"), visible=on)
+                more = gr.Textbox(
+                    values["more"],
+                    label=label("more"),
+                    info=label("more_info"),
+                    visible=values["method"] != "off",
+                )
+            with gr.Tab(label("tab_knobs")):
+                knobs = {field: _knob(field, values["knobs"].get(field)) for field in Knobs.model_fields}
+                runtimes = runtime.names(config)
+                which = gr.Dropdown(
+                    runtimes, value=values["runtime"], label=label("runtime"), visible=len(runtimes) > 1
+                )
+                flags = gr.Textbox(
+                    values["extra_flags"],
+                    label=label("extra_flags"),
+                    interactive=config.extra_flags,
+                    placeholder="" if config.extra_flags else label("extra_flags_off"),
+                )
+                trust = gr.Checkbox(
+                    values["trust_remote_code"],
+                    label=label("trust_remote_code"),
+                    visible=config.trust_remote_code,
+                )
+    form = SideForm(column, name, target, method, draft, k, low, high, more, which, flags, trust, knobs)
+    method.input(_on_method, method, [draft, k, low, high, more], show_progress="hidden", queue=False)
+    return form
+
+
+def _knob(name: str, value: object) -> gr.components.Component:
+    """Free text, or a choice; empty always means the engine's default."""
+    known = choices(Knobs, name)
+    annotation = str(Knobs.model_fields[name].annotation)
+    if known is None and "bool" in annotation:
+        known = ["true", "false"]
+    if known is not None:
+        return gr.Dropdown([DEFAULT, *known], value=_text(value), label=name, info=label("knob_default"))
+    return gr.Textbox(_text(value), label=name, placeholder=label("knob_default"), max_lines=1)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return DEFAULT
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _on_method(method: str) -> list[Any]:
+    speculates = method != "off"
+    lookup = method in LOOKUP
+    shown = (method in DRAFTING, speculates, lookup, lookup, speculates)
+    return [gr.update(visible=visible) for visible in shown]
+
+
+def _values(side: Side) -> dict[str, Any]:
+    """What the components show for `side`, by component name."""
+    settings = side.engine
+    speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
+    more = {key: value for key, value in speculation.items() if key not in OWN_FIELDS}
+    return {
+        "label": side.label,
+        "target": settings.target,
+        "method": speculation["method"],
+        "draft": settings.draft or DEFAULT,
+        "k": speculation.get("num_speculative_tokens", 5),
+        "lookup_min": speculation.get("prompt_lookup_min", 2),
+        "lookup_max": speculation.get("prompt_lookup_max", 5),
+        "more": json.dumps(more) if more else "",
+        "runtime": settings.runtime,
+        "extra_flags": shlex.join(settings.extra_flags),
+        "trust_remote_code": settings.trust_remote_code,
+        "knobs": settings.knobs.overrides(),
+    }
+
+
+def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
+    """What to change so that the form shows `side`; None hides it."""
+    if side is None:
+        return {form.column: gr.update(visible=False)}
+    values = _values(side)
+    method = values["method"]
+    shown = dict(
+        zip((form.draft, form.k, form.lookup_min, form.lookup_max, form.more), _on_method(method), strict=True)
+    )
+    changed: dict[Any, Any] = {
+        form.column: gr.update(visible=True),
+        form.label: values["label"],
+        form.target: values["target"],
+        form.method: method,
+        form.runtime: values["runtime"],
+        form.extra_flags: values["extra_flags"],
+        form.trust_remote_code: values["trust_remote_code"],
+    }
+    for component, name in (
+        (form.draft, "draft"),
+        (form.k, "k"),
+        (form.lookup_min, "lookup_min"),
+        (form.lookup_max, "lookup_max"),
+        (form.more, "more"),
+    ):
+        changed[component] = gr.update(value=values[name], visible=shown[component]["visible"])
+    changed |= {component: _text(values["knobs"].get(name)) for name, component in form.knobs.items()}
+    return changed
+
+
+def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
+    """Frozen settings from the form's values. Raises InvalidInput that names side and field."""
+    name = str(given[form.label]).strip()
+    method = given[form.method]
+    speculation: dict[str, Any] = {"method": method}
+    if method != "off":
+        speculation |= {"num_speculative_tokens": given[form.k], **_more(name, given[form.more])}
+    if method in DRAFTING:
+        speculation["model"] = (given[form.draft] or "").strip()
+    if method in LOOKUP:
+        speculation |= {"prompt_lookup_min": given[form.lookup_min], "prompt_lookup_max": given[form.lookup_max]}
+    knobs = {field: value.strip() for field, box in form.knobs.items() if (value := str(given[box] or "")).strip()}
+    settings = {
+        "runtime": given[form.runtime],
+        "target": (given[form.target] or "").strip(),
+        "speculation": speculation,
+        "knobs": knobs,
+        "trust_remote_code": bool(given[form.trust_remote_code]),
+        "extra_flags": shlex.split(given[form.extra_flags] or ""),
+    }
+    return Side(label=name or "?", engine=validate(EngineSettings, settings, where=name or "?"))
+
+
+def _more(side: str, text: str | None) -> dict[str, Any]:
+    if not text or not text.strip():
+        return {}
+    try:
+        fields = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("ui.json_bad", side=side, detail=str(error)) from error
+    if not isinstance(fields, dict):
+        raise InvalidInput("ui.json_bad", side=side, detail=text[:80])
+    return fields

@@ -1,0 +1,87 @@
+"""The History tab: newest first, filtered, and any run opened as it was seen live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from ..host import Host
+from ..store import Summary
+from ..text import Locale, say
+from . import view
+from .labels import label, visitor_locale
+
+COLUMNS = ("time", "preset", "sides", "prompt", "status", "id")
+
+
+@dataclass
+class HistoryTab:
+    """The components that events read and change."""
+
+    tab: gr.Tab
+    text: gr.Textbox
+    model: gr.Textbox
+    preset: gr.Dropdown
+    refresh: gr.Button
+    note: gr.HTML
+    runs: gr.Dataframe
+    panes: gr.HTML
+    charts: gr.HTML
+
+
+def build(tab: gr.Tab) -> HistoryTab:
+    with gr.Row():
+        text = gr.Textbox(label=label("hist_text"), placeholder=label("hist_text_placeholder"), min_width=160)
+        model = gr.Textbox(label=label("hist_model"), min_width=160)
+        preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
+        refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
+    note = gr.HTML(apply_default_css=False)
+    runs = gr.Dataframe(
+        headers=[label(f"col_{name}") for name in COLUMNS],
+        datatype="str",
+        interactive=False,
+        label=label("hist_runs"),
+        max_height=320,
+        wrap=False,
+        elem_id="runs",
+    )
+    return HistoryTab(tab, text, model, preset, refresh, note, runs, view.panes(), view.chart_grid())
+
+
+def wire(tab: HistoryTab, host: Host) -> None:
+    def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
+        locale = visitor_locale(request)
+        found = host.history.list(text=text, model=model, preset=preset or "")
+        nothing = "none" if text or model or preset else "empty"
+        return {
+            tab.runs: gr.update(value=[_row(item, locale) for item in found], visible=bool(found)),
+            tab.preset: gr.update(choices=["", *host.history.presets()]),
+            tab.note: "" if found else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
+        }
+
+    def opened(event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
+        run = host.history.get(event.row_value[COLUMNS.index("id")])
+        if run is None:
+            return {}
+        locale = visitor_locale(request)
+        painter = view.Painter(host.config, run, locale)
+        return {tab.panes: painter.paint(whole=True), tab.charts: view.draw(run, locale)}
+
+    filters = [tab.text, tab.model, tab.preset]
+    for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
+        event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
+    tab.runs.select(opened, None, [tab.panes, tab.charts], show_progress="minimal", concurrency_limit=None)
+
+
+def _row(item: Summary, locale: Locale) -> list[str]:
+    return [
+        item.created_at.replace("T", " ")[:19],
+        item.preset or "-",
+        " | ".join(item.labels),
+        item.prompt.replace("\n", " ")[:80],
+        say(f"race.{item.status}", locale),
+        item.id,
+    ]

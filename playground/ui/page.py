@@ -1,0 +1,67 @@
+"""The whole page."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from ..engine import devices
+from ..host import Host
+from ..text import Locale, say
+from . import compare_tab, history_tab, view
+from .labels import I18N, label, visitor_locale
+
+
+def build(host: Host) -> gr.Blocks:
+    """Nothing is built at import: every call makes a page of its own."""
+    machine = devices.machine()
+    gr.set_static_paths([view.PLOTLY_JS])
+    with gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True) as page:
+        header = gr.HTML(_header(machine, "en"), apply_default_css=False)
+        with gr.Tabs():
+            with gr.Tab(label("tab_compare")):
+                compare = compare_tab.build(host, machine)
+            with gr.Tab(label("tab_history"), id="history") as tab:
+                history = history_tab.build(tab)
+        compare_tab.wire(compare, host, machine)
+        history_tab.wire(history, host)
+
+        async def arrive(request: gr.Request) -> dict[Any, Any]:
+            host.open()
+            locale = visitor_locale(request)
+            busy = host.live is not None and not host.live.finished
+            return {header: _header(machine, locale), compare.watch: gr.update(visible=busy)}
+
+        page.load(arrive, None, [header, compare.watch], show_progress="hidden")
+    return page
+
+
+def launch_options(host: Host) -> dict[str, Any]:
+    """What `Blocks.launch` needs besides: our own history and no telemetry."""
+    return {
+        "server_name": host.config.host,
+        "server_port": host.config.port,
+        "auth": host.config.auth,
+        "i18n": I18N,
+        "css_paths": view.ASSETS / "style.css",
+        "theme": gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
+        "run_history": False,
+        "enable_monitoring": False,
+        "footer_links": [],
+        "show_error": True,
+        "quiet": True,
+    }
+
+
+def _header(machine: devices.Machine, locale: Locale) -> str:
+    if machine.gpus:
+        gpu = machine.gpus[0]
+        gib = gpu.total_bytes / 1024**3
+        where = say("ui.host_gpu", locale, count=len(machine.gpus), name=gpu.name, gib=gib)
+    else:
+        gib = machine.memory_bytes / 1024**3
+        where = say("ui.host_cpu", locale, cpu=machine.cpu, cores=len(machine.cores), gib=gib)
+    title, subtitle = say("ui.title", locale), say("ui.subtitle", locale)
+    return f'<h1>{escape(title)}</h1><p class="host-line">{escape(subtitle)} {escape(where)}</p>'

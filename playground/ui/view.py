@@ -1,0 +1,267 @@
+"""What a run looks like: the panes and the charts, live or from the history."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import plotly
+
+from .. import charts, models
+from ..compare import Comparison
+from ..config import Config
+from ..domain.metrics import Acceptance, acceptance_between, request_figures, side_figures
+from ..domain.records import Run, SideRecord
+from ..domain.speculation import token_origins
+from ..text import Locale, say, say_problem
+from ..tokens import TokenText, token_text
+
+ASSETS = Path(__file__).with_name("assets")
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+# Repaints whose tokens are sent again, in case the page skipped one.
+OVERLAP = 10
+FACTS_INTERVAL_S = 0.25
+SILENCE_S = 5.0
+
+
+@cache
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def panes() -> gr.HTML:
+    """The component that shows a run's sides."""
+    template = '<p class="headline" role="status"></p><p class="note"></p><div class="panes"></div>'
+    return gr.HTML(html_template=template, js_on_load=_asset("view.js"), apply_default_css=False)
+
+
+def chart_grid() -> gr.HTML:
+    """The component that draws a run's charts."""
+    boxes = "".join(f'<div data-chart="{name}"></div>' for name in charts.CHARTS)
+    return gr.HTML(
+        html_template=f'<p class="charts-message"></p><div class="chart-grid">{boxes}</div>',
+        js_on_load=_asset("charts.js"),
+        apply_default_css=False,
+        plotly=str(PLOTLY_JS),
+        failed=say("ui.charts_failed"),
+    )
+
+
+def draw(run: Run, locale: Locale) -> dict[str, Any]:
+    """The charts' value."""
+    return {
+        "figures": {name: json.loads(make(run.sides, locale).to_json()) for name, make in charts.CHARTS.items()}
+    }
+
+
+class Painter:
+    """Turns a growing run into what one page has not seen yet. One painter a page."""
+
+    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> None:
+        self._run = run
+        self._locale = locale
+        self._comparison = comparison
+        self._sides = [_SidePainter(config, side, locale) for side in run.sides]
+        self._facts_at = 0.0
+
+    def paint(self, *, whole: bool = False) -> dict[str, Any]:
+        """The panes' value: new tokens always, facts a few times a second, everything again if `whole`."""
+        now = time.monotonic()
+        with_facts = whole or now - self._facts_at >= FACTS_INTERVAL_S
+        if with_facts:
+            self._facts_at = now
+        return {
+            "run": self._run.id,
+            "headline": self._headline(),
+            "note": self._note(),
+            "empty": say("pane.empty", self._locale),
+            "command_label": say("ui.command", self._locale),
+            "sides": [
+                painter.paint(whole, self._stage(index, now) if with_facts else None)
+                for index, painter in enumerate(self._sides)
+            ],
+        }
+
+    def _headline(self) -> str:
+        run, locale = self._run, self._locale
+        if run.status == "running":
+            phase = self._comparison.phase if self._comparison else "running"
+            return say(f"race.{'queued' if phase == 'waiting' else phase}", locale)
+        speeds = [
+            (side.label, figures.decode_tokens_per_s)
+            for side in run.sides
+            for trace in side.requests
+            if (figures := request_figures(trace))
+        ]
+        parts = [say(f"race.{run.status}", locale)]
+        parts += [say("race.speed", locale, side=name, speed=_number(speed)) for name, speed in speeds]
+        return " · ".join(parts)
+
+    def _note(self) -> str:
+        run, locale = self._run, self._locale
+        if self._comparison is not None and self._comparison.problem is not None:
+            return say_problem(self._comparison.problem, locale)
+        if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
+            return ""
+        contended = any(side.contended for side in run.sides)
+        fairness = say("race.contended" if contended else "race.nearly_fair", locale)
+        return f"{fairness} {say('race.saved', locale, id=run.id)}"
+
+    def _stage(self, index: int, now: float) -> tuple[str, float | None]:
+        """What this side is doing, with elapsed time, and a fraction where one is known."""
+        locale, comparison, side = self._locale, self._comparison, self._run.sides[index]
+        if comparison is None or self._run.status != "running":
+            return "", None
+        progress = comparison.progress[index]
+        if comparison.phase != "streaming":
+            name = say(f"stage.{progress.stage}", locale)
+            if progress.stage == "ready" and progress.ready_after_s is not None:
+                return say("race.ready_after", locale, seconds=progress.ready_after_s), None
+            elapsed = say("race.elapsed", locale, seconds=now - progress.since)
+            return f"{name} · {elapsed}", progress.fraction
+        trace = side.requests[0]
+        if trace.ended or comparison.streaming_since is None:
+            return "", None
+        last = trace.chunks[-1].ms + trace.sent_ms if trace.chunks else trace.sent_ms
+        silent = now - comparison.streaming_since - last / 1000
+        return (say("race.silent", locale, seconds=silent) if silent > SILENCE_S else ""), None
+
+
+class _SidePainter:
+    def __init__(self, config: Config, side: SideRecord, locale: Locale) -> None:
+        self._config = config
+        self._side = side
+        self._locale = locale
+        self._chunks_done = 0
+        self._tokens_done = 0
+        self._spans: list[tuple[str, int]] = []
+        self._sent: deque[int] = deque([0], maxlen=OVERLAP)
+        self._settled = False
+        self._text: TokenText | None = None
+
+    def paint(self, whole: bool, stage: tuple[str, float | None] | None) -> dict[str, Any]:
+        reset = self._grow() or whole
+        start = 0 if reset else self._sent[0]
+        self._sent.append(len(self._spans))
+        painted: dict[str, Any] = {
+            "label": self._side.label,
+            "method": self._side.settings.speculation.method,
+            "from": start,
+            "spans": self._spans[start:],
+            "reset": reset,
+        }
+        if stage is not None:
+            painted |= self._details(*stage)
+        return painted
+
+    def _grow(self) -> bool:
+        """Take in new chunks; True if earlier spans changed (the engine's step record settled their colours)."""
+        if not self._side.requests:
+            return False
+        trace = self._side.requests[0]
+        origins, settled = token_origins(trace, self._side.settings.speculates)
+        reset = settled and not self._settled
+        if reset:
+            self._settled = True
+            self._chunks_done = self._tokens_done = 0
+            self._spans = []
+        for chunk in trace.chunks[self._chunks_done :]:
+            count = chunk.tokens or 0
+            flags = origins[self._tokens_done : self._tokens_done + count] if origins else []
+            self._spans += self._split(chunk.text, chunk.token_ids, flags)
+            self._chunks_done += 1
+            self._tokens_done += count
+        return reset
+
+    def _split(self, text: str, ids: tuple[int, ...] | None, flags: list[bool]) -> list[tuple[str, int]]:
+        if not any(flags):
+            return [(text, 0)]
+        if all(flags):
+            return [(text, 1)]
+        if self._text is None:
+            self._text = token_text(models.local_folder(self._config, self._side.settings.target))
+        pieces = self._text.split(text, ids)
+        if pieces is None:
+            return [(text, 1)]
+        return [(piece, int(flag)) for piece, flag in zip(pieces, flags, strict=True)]
+
+    def _details(self, stage: str, fraction: float | None) -> dict[str, Any]:
+        side = self._side
+        place = side.placement
+        if place and side.contended:
+            place += f" · {say('figure.contended', self._locale)}"
+        return {
+            "place": place,
+            "stage": stage,
+            "fraction": fraction,
+            "command": side.command,
+            "facts": self._facts(),
+            "legend": self._legend(),
+            "problem": self._problem(),
+        }
+
+    def _facts(self) -> list[tuple[str, str, str]]:
+        side = self._side
+        figures = side_figures(side)
+        trace = side.requests[0] if side.requests else None
+        own = request_figures(trace) if trace else None
+        live = not trace or not trace.ended or side.after is None
+        acceptance = _acceptance(side)
+        per_step = figures.tokens_per_step
+        if side.settings.speculates and per_step is None and own and trace and len(trace.chunks) > 1:
+            per_step = ((own.output_tokens or 0) - (trace.chunks[0].tokens or 0)) / (len(trace.chunks) - 1)
+        estimated = "~" if live and side.settings.speculates and per_step is not None else ""
+        approximate = "~" if own and own.approximate else ""
+        shown = (
+            ("tokens_per_s", approximate + _number(own.decode_tokens_per_s if own else None)),
+            ("ttft", _milliseconds(own.ttft_ms if own else None)),
+            ("tpot", approximate + _milliseconds(own.tpot_ms if own else None)),
+            ("tokens", _whole(own.output_tokens if own else None)),
+            ("tokens_per_step", estimated + _number(per_step)),
+            ("acceptance", _percent(acceptance.rate if acceptance else None)),
+            ("acceptance_length", _number(acceptance.mean_length if acceptance else None)),
+        )
+        locale = self._locale
+        return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
+
+    def _legend(self) -> list[tuple[str, str]]:
+        """Never on a side without speculation: nothing is coloured there."""
+        if not self._side.settings.speculates or not self._spans:
+            return []
+        how = "settled" if self._settled else "estimated"
+        return [(name, say(f"legend.{name}", self._locale)) for name in ("target", "draft", how)]
+
+    def _problem(self) -> dict[str, Any] | None:
+        side = self._side
+        problem = side.problem or next((trace.problem for trace in side.requests if trace.problem), None)
+        if problem is None:
+            return None
+        return {"message": say_problem(problem, self._locale), "log": side.log_tail}
+
+
+def _acceptance(side: SideRecord) -> Acceptance | None:
+    latest = side.samples[-1].counters if side.samples else None
+    return acceptance_between(side.before, side.after or latest)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _whole(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _milliseconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
