@@ -1,7 +1,7 @@
 """The command line: the page's verbs without a browser.
 
-With --json one JSON document goes to standard output and nothing else; logs go to standard error. Exit code 0: done,
-1: the work failed, 2: bad input.
+With --json one JSON document goes to standard output and nothing else; logs go to standard error. Exit code 0:
+done, 1: the work failed, 2: bad input.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.metrics import request_figures, side_figures
 from .domain.records import Run
+from .domain.workload import Workload
 from .host import Host
 from .report import compare_document, summary_document
 from .store import History
@@ -82,7 +83,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0 if run.status in ("done", "stopped") else 1
 
 
-async def _run_comparison(preset: presets.Preset, workload: presets.Workload, quiet: bool) -> Run:
+async def _run_comparison(preset: presets.Preset, workload: Workload, quiet: bool) -> Run:
     host = Host(Config.from_environment())
     host.open()
     try:
@@ -126,8 +127,8 @@ def _print_run(run: Run) -> None:
         facts = {
             "tokens": figures.output_tokens,
             "tokens/s": speed[0] if len(speed) == 1 else figures.output_tokens_per_s,
-            "TTFT ms": figures.ttft_ms and figures.ttft_ms.mean,
-            "TPOT ms": figures.tpot_ms and figures.tpot_ms.mean,
+            "TTFT ms": figures.ttft_ms.mean if figures.ttft_ms else None,
+            "TPOT ms": figures.tpot_ms.mean if figures.tpot_ms else None,
             "tokens/step": figures.tokens_per_step,
             "acceptance": figures.acceptance_rate,
             "acceptance length": figures.mean_acceptance_length,
@@ -146,14 +147,13 @@ def _history() -> History:
 
 
 def _history_list(arguments: argparse.Namespace) -> int:
-    found = _history().list()
+    found = _history().summaries()
     if arguments.json:
         _print_json([summary_document(summary) for summary in found])
         return 0
     for item in found:
-        print(
-            f"{item.id}  {item.status:<11}  {item.preset or '-':<24}  {' | '.join(item.labels)}  {item.prompt[:60]!r}"
-        )
+        sides = " | ".join(item.labels)
+        print(f"{item.id}  {item.status:<11}  {item.preset or '-':<24}  {sides}  {item.prompt[:60]!r}")
     return 0
 
 

@@ -1,4 +1,8 @@
-"""A run -> plotly figures. The same figures are drawn live, from the history, and in an exported page."""
+"""A run -> plotly figures. The same figures are drawn live, from the history, and in an exported page.
+
+Figures are plain dictionaries (`data` and `layout`, as plotly.js reads them): twice a second beside two engines,
+the checks of plotly's Python classes would cost more than the drawing. Exports go through those classes.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from html import escape
 from itertools import accumulate
-
-import plotly.graph_objects as go
+from typing import Any
 
 from .domain.metrics import acceptance_between
 from .domain.records import Counters, Run, SideRecord
@@ -18,10 +21,11 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 WINDOW_MS = 1000.0
 POINTS = 120
 
-ChartMaker = Callable[[Sequence[SideRecord], Locale], go.Figure]
+Figure = dict[str, Any]
+ChartMaker = Callable[[Sequence[SideRecord], Locale], Figure]
 
 
-def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     """Tokens in the last second before each moment, all sides on one axis."""
     figure = _figure("chart.speed", "chart.seconds", "chart.tokens_per_s", locale)
     for index, side in enumerate(sides):
@@ -30,11 +34,11 @@ def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
         window = [min(WINDOW_MS, max(at - arrivals[0][0], WINDOW_MS / 4)) for at in times]
         so_far = _running_total(arrivals)
         speed = [(so_far(at) - so_far(at - span)) / span * 1000 for at, span in zip(times, window, strict=True)]
-        _line(figure, side.label, index, times, speed)
+        _line(figure, side.label, index, _seconds(times), speed)
     return figure
 
 
-def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     """All tokens that had arrived by each moment."""
     figure = _figure("chart.cumulative", "chart.seconds", "chart.tokens", locale)
     for index, side in enumerate(sides):
@@ -42,11 +46,11 @@ def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
         times = _grid(arrivals)
         so_far = _running_total(arrivals)
         total = [float(so_far(at)) for at in times]
-        _line(figure, side.label, index, [0.0, *times], [0.0, *total] if times else [])
+        _line(figure, side.label, index, _seconds([0.0, *times]), [0.0, *total] if times else [])
     return figure
 
 
-def acceptance_per_position(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+def acceptance_per_position(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     """Share of drafts whose token at each position was accepted."""
     figure = _figure("chart.per_position", "chart.position", "chart.rate", locale)
     for index, side in enumerate(sides):
@@ -54,12 +58,13 @@ def acceptance_per_position(sides: Sequence[SideRecord], locale: Locale) -> go.F
         if acceptance is not None and acceptance.drafts:
             rates = list(acceptance.per_position)
             positions = list(range(1, len(rates) + 1))
-            figure.add_bar(x=positions, y=rates, name=side.label, marker_color=COLOURS[index])
-    figure.update_xaxes(dtick=1)
+            bar = {"type": "bar", "x": positions, "y": rates, "name": side.label}
+            figure["data"].append({**bar, "marker": {"color": COLOURS[index]}})
+    figure["layout"]["xaxis"]["dtick"] = 1
     return _as_share(figure, sides, locale)
 
 
-def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
+def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     """Acceptance rate from the run's start to each sample of the engine's counters."""
     figure = _figure("chart.acceptance", "chart.seconds", "chart.rate", locale)
     for index, side in enumerate(sides):
@@ -71,9 +76,7 @@ def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> go.Figu
         ]
         if points:
             x, y = zip(*points, strict=True)
-            figure.add_scatter(
-                x=list(x), y=list(y), name=side.label, line_color=COLOURS[index], mode="lines+markers"
-            )
+            _line(figure, side.label, index, x, y, mode="lines+markers")
     return _as_share(figure, sides, locale)
 
 
@@ -86,7 +89,9 @@ CHARTS: dict[str, ChartMaker] = {
 
 
 def html_report(run: Run, locale: Locale = "en") -> str:
-    """One self-contained page: the charts with plotly inside, each side's facts and answer."""
+    """One self-contained page: the charts with plotly inside, each side's command and answer."""
+    import plotly.graph_objects as go
+
     parts = [f"<h1>{escape(run.id)}</h1><p>{escape(run.created_at)} · {escape(run.status)}</p>"]
     parts.append(f"<pre>{escape(run.workload.prompt)}</pre>")
     for side in run.sides:
@@ -94,46 +99,53 @@ def html_report(run: Run, locale: Locale = "en") -> str:
         parts.append(f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>")
         parts.append(f"<pre>{escape(answers)}</pre>")
     for number, make in enumerate(CHARTS.values()):
-        figure = make(run.sides, locale)
+        figure = go.Figure(make(run.sides, locale))
         parts.append(figure.to_html(full_html=False, include_plotlyjs=number == 0))
     style = "body{font-family:sans-serif;max-width:60rem;margin:2rem auto}pre{white-space:pre-wrap}"
     head = f"<meta charset='utf-8'><title>{escape(run.id)}</title><style>{style}</style>"
     return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
 
 
-def _figure(title: str, x: str, y: str, locale: Locale) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(
-        title={"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
-        xaxis_title=say(x, locale),
-        yaxis_title=say(y, locale),
+def _figure(title: str, x: str, y: str, locale: Locale) -> Figure:
+    axis = {"rangemode": "tozero", "gridcolor": "rgba(128,128,128,.25)", "zeroline": False}
+    layout = {
+        "title": {"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
+        "xaxis": {**axis, "title": {"text": say(x, locale)}},
+        "yaxis": {**axis, "title": {"text": say(y, locale)}},
         # Kept while data change: what the reader zoomed into stays.
-        uirevision="same",
-        margin={"l": 50, "r": 10, "t": 36, "b": 40},
-        height=260,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 1, "xanchor": "right"},
-        showlegend=True,
-        template="none",
+        "uirevision": "same",
+        "margin": {"l": 56, "r": 10, "t": 56, "b": 44},
+        "height": 270,
+        "font": {"family": "system-ui, sans-serif"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        "showlegend": True,
+    }
+    return {"data": [], "layout": layout}
+
+
+def _line(
+    figure: Figure, label: str, index: int, x: Sequence[float], y: Sequence[float], mode: str = "lines"
+) -> None:
+    line = {"color": COLOURS[index]}
+    figure["data"].append(
+        {"type": "scatter", "mode": mode, "x": list(x), "y": list(y), "name": label, "line": line}
     )
-    figure.update_xaxes(rangemode="tozero", gridcolor="rgba(128,128,128,.25)", zeroline=False)
-    figure.update_yaxes(rangemode="tozero", gridcolor="rgba(128,128,128,.25)", zeroline=False)
-    return figure
 
 
-def _line(figure: go.Figure, label: str, index: int, times_ms: Sequence[float], values: Sequence[float]) -> None:
-    seconds = [at / 1000 for at in times_ms]
-    figure.add_scatter(x=seconds, y=list(values), name=label, line_color=COLOURS[index], mode="lines")
-
-
-def _as_share(figure: go.Figure, sides: Sequence[SideRecord], locale: Locale) -> go.Figure:
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
-    if not figure.data:
+def _as_share(figure: Figure, sides: Sequence[SideRecord], locale: Locale) -> Figure:
+    figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    if not figure["data"]:
         speculates = any(side.settings.speculates for side in sides)
-        note = "chart.waiting" if speculates else "chart.no_speculation"
-        figure.add_annotation(text=say(note, locale), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
+        text = say("chart.waiting" if speculates else "chart.no_speculation", locale)
+        place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+        figure["layout"]["annotations"] = [{"text": text, "showarrow": False, **place}]
     return figure
+
+
+def _seconds(times_ms: Sequence[float]) -> list[float]:
+    return [round(at / 1000, 3) for at in times_ms]
 
 
 def _latest(side: SideRecord) -> Counters | None:

@@ -30,6 +30,7 @@ from .engine.server import Engine
 from .load.client import Endpoint, Load
 from .presets import Side
 from .store import History
+from .tokens import token_text
 
 logger = logging.getLogger(__name__)
 
@@ -140,9 +141,12 @@ class Comparison:
     def stop(self) -> None:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""
         self._stopping = True
-        if self._load is not None:
+        if self._task is None:
+            # Still in line: it never had the engines, and leaves no trace in the history.
+            self.run.status, self.phase = "stopped", "finished"
+        elif self._load is not None:
             self._load.stop()
-        elif self._task is not None:
+        else:
             self._task.cancel()
 
     # Preparing
@@ -185,9 +189,12 @@ class Comparison:
         return await self._started(wanted)
 
     async def _model(self, name: str, python: Path, progress: Progress) -> Path:
-        return await models.ensure(
+        folder = await models.ensure(
             self._config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
         )
+        # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.
+        await asyncio.to_thread(token_text, folder)
+        return folder
 
     async def _started(self, wanted: list[Wanted]) -> list[Engine]:
         outcomes = await self._pool.provide(wanted, lambda index, stage: self.progress[index].advance(stage))
@@ -267,11 +274,7 @@ class Comparison:
         problem = side.requests[0].problem
         if problem is None or problem.message_id not in ("stream.cut", "stream.connect", "stream.engine"):
             return
-        # The server follows its dead engine core within seconds.
-        deadline = time.monotonic() + DEATH_S
-        while (failure := engine.failure()) is None and time.monotonic() < deadline:
-            await asyncio.sleep(0.1)
-        if failure is not None:
+        if (failure := await engine.failure(DEATH_S)) is not None:
             side.problem = Problem(failure.message_id, failure.params)
             side.log_tail = failure.log_tail
 
@@ -279,9 +282,11 @@ class Comparison:
         """The counters of each engine about twice a second, until cancelled."""
         start = time.monotonic()
         while True:
-            for side, engine in zip(self.run.sides, engines, strict=True):
-                if (counters := await telemetry.read_counters(engine.client)) is not None:
-                    side.samples.append(Sample((time.monotonic() - start) * 1000, counters))
+            found = await asyncio.gather(*(telemetry.read_counters(engine.client) for engine in engines))
+            at = (time.monotonic() - start) * 1000
+            for side, counters in zip(self.run.sides, found, strict=True):
+                if counters is not None:
+                    side.samples.append(Sample(at, counters))
             await asyncio.sleep(SAMPLE_INTERVAL_S)
 
 

@@ -30,7 +30,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        """Once, in the event loop that will run everything: tidy up after a killed process, watch for idle engines."""
+        """Once, in the event loop that will run everything: tidy up after a killed process, watch for idleness."""
         if self.loop is not None:
             return
         self.loop = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ class Host:
         return self.comparison(preset.sides, workload or preset.workload, preset.name)
 
     async def start(self, comparison: Comparison, where: str, *, wait: bool = False) -> None:
-        """Start it as a task of its own, so that it outlives the page that asked. Raises HostBusy unless waiting."""
+        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting."""
         labels = " / ".join(side.label for side in comparison.run.sides)
         holder = Holder(labels, where, datetime.now().strftime("%H:%M:%S"), comparison.run.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -81,10 +81,11 @@ class Host:
     ) -> None:
         try:
             async with self.pool.lease(holder, wait=wait):
-                self.live = comparison
-                del self._waiting[comparison.run.id]
                 begun.set_result(None)
-                await comparison.execute()
+                # It may have been stopped while it waited in line.
+                if not comparison.finished:
+                    self.live = comparison
+                    await comparison.execute()
         except HostBusy as busy:
             comparison.refuse(busy)
             begun.set_exception(busy)

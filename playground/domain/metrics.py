@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, quantiles
 
 from .records import Counters, RequestTrace, SideRecord
@@ -59,7 +60,7 @@ def request_figures(trace: RequestTrace) -> RequestFigures:
     if not chunks:
         return RequestFigures(None, None, None, None, (), trace.output_tokens)
     first, last = chunks[0], chunks[-1]
-    gaps = tuple(b.ms - a.ms for a, b in zip(chunks, chunks[1:], strict=False))
+    gaps = tuple(b.ms - a.ms for a, b in pairwise(chunks))
     counts = [chunk.tokens for chunk in chunks if chunk.tokens is not None]
     itl: tuple[float, ...] | None = None
     approximate = len(counts) < len(chunks)

@@ -48,7 +48,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one engine runs: CPU cores or GPU indices. `sharing`: how many engines share its GPUs, itself included.
+    """Where one engine runs: CPU cores or GPU indices. `sharing`: how many engines share its GPUs, itself too.
 
     `contended` stays true unless the sides were shown not to slow each other.
     """

@@ -29,11 +29,11 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("address_taken", r"Errno 98|Address already in use"),
         (
             "validation",
-            r"pydantic_core\._pydantic_core\.ValidationError.*\n.*\n?\s+(?P<detail>Value error, .+?)(?: \[|\n|$)",
+            r"ValidationError: .*\n(?:.*\n)?.*?(?P<detail>Value error, .+?)(?: \[|\n|$)",
         ),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?P<detail>(?:ValueError|RuntimeError|NotImplementedError|AssertionError|OSError|TypeError|KeyError): .+)$",
+            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?P<detail>(?:Value|Runtime|NotImplemented|Assertion|OS|Type|Key)Error: .+)$",
         ),
     )
 )

@@ -117,10 +117,11 @@ class Engine:
         self.ready_after_s = time.monotonic() - self.started_at
         self._advance("ready", on_stage)
 
-    def failure(self) -> EngineFailed | None:
-        """What killed it, if it is dead."""
-        if self._process is None or self._process.exit_code is None:
+    async def failure(self, within_s: float) -> EngineFailed | None:
+        """What killed it, if it is dead or dies within that time (a server follows its dead core in seconds)."""
+        if self._process is None or not await self._process.ended_within(within_s):
             return None
+        assert self._process.exit_code is not None
         tail = LogTail(self.log)
         tail.read()
         return diagnose(tail.lines, self._process.exit_code, str(self.log))

@@ -37,7 +37,7 @@ def parse(page: str) -> Counters:
     numbers = {field: sums[name] for field, name in SAMPLES.items() if name in sums}
     whole = {field: int(value) for field, value in numbers.items() if field != "kv_cache_usage"}
     return Counters(
-        **whole,  # type: ignore[arg-type]
+        **whole,
         kv_cache_usage=numbers.get("kv_cache_usage"),
         accepted_per_position=tuple(int(positions[i]) for i in sorted(positions)) or None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,7 +70,7 @@ class Load:
         self._driver: DriverProcess | None = None
         self._stopped = False
 
-    async def run(self) -> AsyncIterator[int]:
+    async def run(self) -> AsyncGenerator[int, None]:
         """Yield the index of a trace each time it has grown; `traces[i].ended` tells its end."""
         self._driver = await DriverProcess.start(self._plan)
         try:

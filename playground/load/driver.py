@@ -168,8 +168,8 @@ async def run(plan: dict[str, Any]) -> None:
         asyncio.create_task(_stop_at_end_of_input(stop)),
         asyncio.create_task(_give_up_silent(requests, plan["idle_timeout_s"])),
     ]
-    everything = asyncio.gather(*(request.ended for request in requests))
-    stopped = asyncio.create_task(stop.wait())
+    everything: asyncio.Future[Any] = asyncio.gather(*(request.ended for request in requests))
+    stopped: asyncio.Future[Any] = asyncio.create_task(stop.wait())
     await asyncio.wait([everything, stopped], return_when=asyncio.FIRST_COMPLETED)
     for request in requests:
         request.end("stopped")

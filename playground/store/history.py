@@ -66,22 +66,22 @@ class History:
     def begin(self, run: Run) -> None:
         """Write the run and its sides as they stand."""
         with self._writing() as db:
-            db["runs"].insert(rows.run_row(run))
-            db["sides"].insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
+            db.table("runs").insert(rows.run_row(run))
+            db.table("sides").insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
 
     def save_side(self, run_id: str, position: int, side: SideRecord) -> None:
         with self._writing() as db:
-            db["sides"].upsert(rows.side_row(run_id, position, side), pk=("run_id", "position"))
+            db.table("sides").upsert(rows.side_row(run_id, position, side), pk=("run_id", "position"))
 
     def save_request(self, run_id: str, position: int, number: int, trace: RequestTrace) -> None:
         with self._writing() as db:
-            db["requests"].upsert(
+            db.table("requests").upsert(
                 rows.request_row(run_id, position, number, trace), pk=("run_id", "position", "number")
             )
 
     def save_samples(self, run_id: str, position: int, samples: Sequence[Sample]) -> None:
         with self._writing() as db:
-            db["samples"].upsert_all(
+            db.table("samples").upsert_all(
                 (rows.sample_row(run_id, position, sample) for sample in samples),
                 pk=("run_id", "position", "ms"),
             )
@@ -89,16 +89,16 @@ class History:
     def finish(self, run: Run) -> None:
         """Write the run's status and everything about its sides that is known only at the end."""
         with self._writing() as db:
-            db["runs"].update(run.id, {"status": run.status, "machine": rows.run_row(run)["machine"]})
+            db.table("runs").update(run.id, {"status": run.status, "machine": rows.run_row(run)["machine"]})
             for position, side in enumerate(run.sides):
-                db["sides"].upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
+                db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
 
     def mark_interrupted(self) -> int:
-        """Runs that still say "running" although nothing runs were cut off with their process. Returns how many."""
+        """Runs that still say "running" although nothing runs: cut off with their process. Returns how many."""
         with self._writing() as db:
             return db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'").rowcount
 
-    def list(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
+    def summaries(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
         """Newest first. `text` is looked for in prompts and answers, `model` among targets and drafts."""
         where, values = ["1"], list[Any]()
         if text:
@@ -126,15 +126,17 @@ class History:
     def get(self, run_id: str) -> Run | None:
         """The whole run, or None if there is none of that id."""
         with self._reading() as db:
-            found = list(db["runs"].rows_where("id = ?", [run_id]))
+            found = list(db.table("runs").rows_where("id = ?", [run_id]))
             if not found:
                 return None
             sides = []
-            for row in list(db["sides"].rows_where("run_id = ?", [run_id], order_by="position")):
+            for row in list(db.table("sides").rows_where("run_id = ?", [run_id], order_by="position")):
                 key = [run_id, row["position"]]
                 where = "run_id = ? AND position = ?"
-                requests = [rows.request_of(r) for r in db["requests"].rows_where(where, key, order_by="number")]
-                samples = [rows.sample_of(r) for r in db["samples"].rows_where(where, key, order_by="ms")]
+                requests = [
+                    rows.request_of(r) for r in db.table("requests").rows_where(where, key, order_by="number")
+                ]
+                samples = [rows.sample_of(r) for r in db.table("samples").rows_where(where, key, order_by="ms")]
                 sides.append(rows.side_of(row, requests, samples))
             return rows.run_of(found[0], sides)
 
@@ -143,7 +145,7 @@ class History:
         run = rows.run_of(row, [])
         sides = [
             rows.side_of(side, [], [])
-            for side in db["sides"].rows_where("run_id = ?", [run.id], order_by="position")
+            for side in db.table("sides").rows_where("run_id = ?", [run.id], order_by="position")
         ]
         models = {name: None for side in sides for name in (side.settings.target, side.settings.draft) if name}
         return Summary(

@@ -10,7 +10,7 @@ migrations = Migrations("playground")
 @migrations(name="001_history")
 def history(db: Database) -> None:
     """Runs, their sides, each side's requests with raw chunk timings, and samples of the engine's counters."""
-    db["runs"].create(
+    db.table("runs").create(
         {
             "id": str,
             "created_at": str,
@@ -24,7 +24,7 @@ def history(db: Database) -> None:
         pk="id",
         not_null={"created_at", "mode", "status", "seed", "workload", "machine"},
     )
-    db["sides"].create(
+    db.table("sides").create(
         {
             "run_id": str,
             "position": int,
@@ -44,7 +44,7 @@ def history(db: Database) -> None:
         not_null={"label", "settings"},
         foreign_keys=[("run_id", "runs", "id")],
     )
-    db["requests"].create(
+    db.table("requests").create(
         {
             "run_id": str,
             "position": int,
@@ -65,10 +65,10 @@ def history(db: Database) -> None:
         not_null={"conversation", "output_text", "chunks"},
         foreign_keys=[("run_id", "runs", "id")],
     )
-    db["samples"].create(
+    db.table("samples").create(
         {"run_id": str, "position": int, "ms": float, "counters": str},
         pk=("run_id", "position", "ms"),
         not_null={"counters"},
         foreign_keys=[("run_id", "runs", "id")],
     )
-    db["runs"].create_index(["created_at"])
+    db.table("runs").create_index(["created_at"])

@@ -183,7 +183,9 @@ class _Runs:
         return {tab.run_id: comparison.run.id, tab.message: "", **self._buttons(busy=False), **shown}
 
     def _buttons(self, busy: bool) -> dict[Any, Any]:
-        tab, can_watch = self._tab, busy and self._host.live is not None
+        """Watching is possible only if the run that is in the way is one of this process."""
+        tab, live = self._tab, self._host.live
+        can_watch = busy and live is not None and not live.finished
         return {tab.watch: gr.update(visible=can_watch), tab.wait: gr.update(visible=busy)}
 
     def _followed(self, run_id: str) -> Comparison | None:

@@ -14,7 +14,7 @@ from ..text import Locale, say
 from . import view
 from .labels import label, visitor_locale
 
-COLUMNS = ("time", "preset", "sides", "prompt", "status", "id")
+COLUMNS = ("time", "preset", "sides", "prompt", "status")
 
 
 @dataclass
@@ -27,7 +27,7 @@ class HistoryTab:
     preset: gr.Dropdown
     refresh: gr.Button
     note: gr.HTML
-    runs: gr.Dataframe
+    runs: gr.HTML
     panes: gr.HTML
     charts: gr.HTML
 
@@ -39,13 +39,10 @@ def build(tab: gr.Tab) -> HistoryTab:
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs = gr.Dataframe(
-        headers=[label(f"col_{name}") for name in COLUMNS],
-        datatype="str",
-        interactive=False,
-        label=label("hist_runs"),
-        max_height=320,
-        wrap=False,
+    runs = gr.HTML(
+        html_template='<div class="runs"><table></table></div>',
+        js_on_load=view.asset("runs.js"),
+        apply_default_css=False,
         elem_id="runs",
     )
     return HistoryTab(tab, text, model, preset, refresh, note, runs, view.panes(), view.chart_grid())
@@ -54,16 +51,19 @@ def build(tab: gr.Tab) -> HistoryTab:
 def wire(tab: HistoryTab, host: Host) -> None:
     def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
-        found = host.history.list(text=text, model=model, preset=preset or "")
+        found = host.history.summaries(text=text, model=model, preset=preset or "")
         nothing = "none" if text or model or preset else "empty"
         return {
-            tab.runs: gr.update(value=[_row(item, locale) for item in found], visible=bool(found)),
+            tab.runs: {
+                "headers": [say(f"ui.col_{name}", locale) for name in COLUMNS],
+                "rows": [{"id": item.id, "cells": _cells(item, locale)} for item in found],
+            },
             tab.preset: gr.update(choices=["", *host.history.presets()]),
             tab.note: "" if found else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
         }
 
-    def opened(event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
-        run = host.history.get(event.row_value[COLUMNS.index("id")])
+    def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+        run = host.history.get(event.run)
         if run is None:
             return {}
         locale = visitor_locale(request)
@@ -73,15 +73,14 @@ def wire(tab: HistoryTab, host: Host) -> None:
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    tab.runs.select(opened, None, [tab.panes, tab.charts], show_progress="minimal", concurrency_limit=None)
+    tab.runs.click(opened, None, [tab.panes, tab.charts], show_progress="minimal", concurrency_limit=None)
 
 
-def _row(item: Summary, locale: Locale) -> list[str]:
+def _cells(item: Summary, locale: Locale) -> list[str]:
     return [
         item.created_at.replace("T", " ")[:19],
         item.preset or "-",
         " | ".join(item.labels),
         item.prompt.replace("\n", " ")[:80],
         say(f"race.{item.status}", locale),
-        item.id,
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gradio as gr
+from gradio.i18n import I18nData
 
 from ..text import LOCALES, Locale, locale_of, table
 
@@ -19,7 +20,7 @@ def _translations() -> dict[str, dict[str, str]]:
 I18N = gr.I18n(**_translations())
 
 
-def label(name: str) -> gr.I18nData:
+def label(name: str) -> I18nData:
     """The label `ui.<name>` in the visitor's language."""
     if f"ui.{name}" not in table():
         raise KeyError(name)

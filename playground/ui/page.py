@@ -64,4 +64,7 @@ def _header(machine: devices.Machine, locale: Locale) -> str:
         gib = machine.memory_bytes / 1024**3
         where = say("ui.host_cpu", locale, cpu=machine.cpu, cores=len(machine.cores), gib=gib)
     title, subtitle = say("ui.title", locale), say("ui.subtitle", locale)
-    return f'<h1>{escape(title)}</h1><p class="host-line">{escape(subtitle)} {escape(where)}</p>'
+    return (
+        f'<div class="page-head"><h1>{escape(title)}</h1>'
+        f'<p class="host-line">{escape(subtitle)} {escape(where)}</p></div>'
+    )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-import plotly
 
 from .. import charts, models
 from ..compare import Comparison
@@ -22,7 +21,7 @@ from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text
 
 ASSETS = Path(__file__).with_name("assets")
-PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 # Repaints whose tokens are sent again, in case the page skipped one.
 OVERLAP = 10
 FACTS_INTERVAL_S = 0.25
@@ -30,14 +29,15 @@ SILENCE_S = 5.0
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A script or style sheet of the page."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def panes() -> gr.HTML:
     """The component that shows a run's sides."""
     template = '<p class="headline" role="status"></p><p class="note"></p><div class="panes"></div>'
-    return gr.HTML(html_template=template, js_on_load=_asset("view.js"), apply_default_css=False)
+    return gr.HTML(html_template=template, js_on_load=asset("view.js"), apply_default_css=False)
 
 
 def chart_grid() -> gr.HTML:
@@ -45,7 +45,7 @@ def chart_grid() -> gr.HTML:
     boxes = "".join(f'<div data-chart="{name}"></div>' for name in charts.CHARTS)
     return gr.HTML(
         html_template=f'<p class="charts-message"></p><div class="chart-grid">{boxes}</div>',
-        js_on_load=_asset("charts.js"),
+        js_on_load=asset("charts.js"),
         apply_default_css=False,
         plotly=str(PLOTLY_JS),
         failed=say("ui.charts_failed"),
@@ -54,9 +54,7 @@ def chart_grid() -> gr.HTML:
 
 def draw(run: Run, locale: Locale) -> dict[str, Any]:
     """The charts' value."""
-    return {
-        "figures": {name: json.loads(make(run.sides, locale).to_json()) for name, make in charts.CHARTS.items()}
-    }
+    return {"figures": {name: make(run.sides, locale) for name, make in charts.CHARTS.items()}}
 
 
 class Painter:

@@ -1,0 +1,35 @@
+// The list of runs: one button a row, so that the keyboard opens a run too.
+function show() {
+  const value = props.value;
+  const table = element.querySelector('table');
+  table.replaceChildren();
+  if (!value || !value.rows.length) return;
+  const head = table.createTHead().insertRow();
+  for (const name of value.headers) {
+    const cell = document.createElement('th');
+    cell.textContent = name;
+    head.appendChild(cell);
+  }
+  const body = table.createTBody();
+  for (const {id, cells} of value.rows) {
+    const row = body.insertRow();
+    row.addEventListener('click', () => {
+      body.querySelectorAll('.open').forEach((other) => other.classList.remove('open'));
+      row.classList.add('open');
+      trigger('click', {run: id});
+    });
+    cells.forEach((text, index) => {
+      const cell = row.insertCell();
+      if (index) {
+        cell.textContent = text;
+        return;
+      }
+      const button = document.createElement('button');
+      button.textContent = text;
+      cell.appendChild(button);
+    });
+  }
+}
+
+watch('value', show);
+show();

@@ -1,0 +1,61 @@
+"""Every test has a host of its own: folders, database, sockets. Nothing is read from the person's home."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from playground.config import Config  # noqa: E402
+
+# For processes that tests start: they find both the playground and the fake server.
+CHILD_PATH = f"{ROOT}{os.pathsep}{ROOT / 'tests'}"
+
+
+@pytest.fixture(autouse=True)
+def own_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in list(os.environ):
+        if name.startswith(("PLAYGROUND_", "HF_")):
+            monkeypatch.delenv(name)
+    # tmp_path is too long for a Unix socket, whose path has room for 107 bytes.
+    state = tempfile.mkdtemp(prefix="pg", dir="/tmp")
+    monkeypatch.setenv("PLAYGROUND_DB", str(tmp_path / "history.db"))
+    monkeypatch.setenv("PLAYGROUND_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("PLAYGROUND_STATE", state)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
+    yield
+    shutil.rmtree(state)
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config.from_environment()
+
+
+def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
+    """True as soon as `condition` is; False if it never was. The limit only bounds a failing test."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def gone(pid: int) -> bool:
+    """No such process runs; one that ended and waits to be reaped counts as gone."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
