@@ -31,9 +31,8 @@ def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     for index, side in enumerate(sides):
         arrivals = _arrivals(side)
         times = _grid(arrivals)
-        window = [min(WINDOW_MS, max(at - arrivals[0][0], WINDOW_MS / 4)) for at in times]
         so_far = _running_total(arrivals)
-        speed = [(so_far(at) - so_far(at - span)) / span * 1000 for at, span in zip(times, window, strict=True)]
+        speed = [(so_far(at) - so_far(at - WINDOW_MS)) / WINDOW_MS * 1000 for at in times]
         _line(figure, side.label, index, _seconds(times), speed)
     return figure
 

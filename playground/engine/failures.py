@@ -33,7 +33,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?P<detail>(?:Value|Runtime|NotImplemented|Assertion|OS|Type|Key)Error: .+)$",
+            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?P<detail>(?:Value|Runtime|OS|Type|Key|NotImplemented)Error: .+)$",
         ),
     )
 )

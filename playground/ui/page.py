@@ -18,7 +18,8 @@ def build(host: Host) -> gr.Blocks:
     """Nothing is built at import: every call makes a page of its own."""
     machine = devices.machine()
     gr.set_static_paths([view.PLOTLY_JS])
-    with gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True) as page:
+    page = gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)
+    with page:
         header = gr.HTML(_header(machine, "en"), apply_default_css=False)
         with gr.Tabs():
             with gr.Tab(label("tab_compare")):

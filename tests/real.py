@@ -1,0 +1,60 @@
+"""What the tests against real engines share."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from playground import models
+from playground.config import Config
+
+ROOT = Path(__file__).parents[1]
+
+
+async def embedded_model() -> Path:
+    """The embedded model in this user's own cache, fetched and converted for real the first time."""
+    return await models.ensure(
+        Config(), models.EMBEDDED, Path(sys.executable), lambda step: print(step, flush=True)
+    )
+
+
+def shuffled_copy(source: Path, destination: Path) -> Path:
+    """The model with each weight matrix's rows in another order: a draft as poor as can be, of the right shape."""
+    script = (
+        "import sys, torch, safetensors.torch as s\n"
+        "torch.manual_seed(0)\n"
+        "weights = s.load_file(sys.argv[1])\n"
+        "shuffled = {n: w[torch.randperm(w.shape[0])].contiguous() if w.dim() > 1 else w for n, w in weights.items()}\n"
+        "s.save_file(shuffled, sys.argv[2], metadata={'format': 'pt'})\n"
+    )
+    destination.mkdir()
+    for file in source.iterdir():
+        if file.suffix != ".safetensors":
+            (destination / file.name).write_bytes(file.read_bytes())
+    weights = [str(folder / "model.safetensors") for folder in (source, destination)]
+    subprocess.run([sys.executable, "-c", script, *weights], check=True, timeout=120)
+    return destination
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def survivors(processes: list[psutil.Process], within_s: float) -> list[psutil.Process]:
+    """Those still running after that time; returns as soon as all are gone."""
+    _, alive = psutil.wait_procs(processes, timeout=within_s)
+    return [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+async def until(condition: Callable[[], bool], within_s: float) -> None:
+    """Fails if the condition has not come true by then."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        await asyncio.sleep(0.05)

@@ -1,0 +1,208 @@
+"""The whole journey in a real browser, on real engines: preset, start, stream, charts, history, reopen.
+
+Screenshots are left in build/screenshots. At the end the app is killed with SIGKILL: no engine may survive it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+from real import ROOT, descendants, embedded_model, survivors, until
+
+from playground import presets
+
+SHOTS = ROOT / "build" / "screenshots"
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+# Without these a headless Chromium started by root refuses to run, or calls its maker.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+START_MS = 300_000
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="pg-"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest_asyncio.fixture
+async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
+    """The playground as a user starts it, with a history of its own."""
+    model = await embedded_model()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "PLAYGROUND_DB": str(folder / "history.db"),
+        "PLAYGROUND_STATE": str(folder / "state"),
+        "PLAYGROUND_MODELS": str(model.parent),
+        "PLAYGROUND_PORT": str(port),
+    }
+    process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        assert process.poll() is None, "the app ended"
+        try:
+            return httpx.get(url).is_success
+        except httpx.HTTPError:
+            return False
+
+    await until(answers, within_s=120)
+    yield process, url
+    if process.poll() is None:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@pytest_asyncio.fixture
+async def browser() -> AsyncIterator[Browser]:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield started
+        await started.close()
+
+
+async def opened(
+    browser: Browser, url: str, errors: list[str], *, width: int = 1440, locale: str = "en-US"
+) -> Page:
+    """A page in a visitor's own context; whatever it complains about lands in `errors`."""
+    context = await browser.new_context(viewport={"width": width, "height": 1000}, locale=locale)
+    page = await context.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    await page.goto(url)
+    await expect(page.locator("#race")).to_be_visible(timeout=60_000)
+    return page
+
+
+async def shot(page: Page, name: str) -> None:
+    await page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+
+
+async def answer_of(page: Page, index: int) -> str:
+    pane = page.locator(".pane:visible").nth(index).locator(".answer")
+    return "".join(await pane.locator(".token").all_text_contents())
+
+
+async def drafted_of(page: Page, index: int) -> int:
+    return await page.locator(".pane:visible").nth(index).locator(".draft.token").count()
+
+
+async def overflows(page: Page) -> bool:
+    """Whether the page scrolls sideways."""
+    return bool(await page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
+
+
+async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], browser: Browser) -> None:
+    process, url = app
+    errors: list[str] = []
+    page = await opened(browser, url, errors)
+    await shot(page, "01-empty")
+
+    # Pick a preset and come back: the form follows.
+    chooser = page.get_by_label("Preset").first
+    await chooser.click()
+    await page.get_by_role("option", name="smollm2-draft").click()
+    await expect(page.get_by_label("Prompt", exact=True)).to_have_value(
+        "Explain in a few sentences why the sky is blue."
+    )
+    await chooser.click()
+    await page.get_by_role("option", name="smollm2-ngram").click()
+    await expect(page.get_by_label("Prompt", exact=True)).to_have_value(
+        presets.load("smollm2-ngram").workload.prompt
+    )
+
+    # A setting that can't be: said at once, nothing starts.
+    await page.get_by_text("Sampling and earlier turns").click()
+    await page.get_by_label("Temperature").fill("9")
+    await page.locator("#race").click()
+    await expect(page.locator("#message .alert")).to_contain_text("temperature")
+    await shot(page, "02-bad-input")
+    await page.get_by_label("Temperature").fill("0")
+
+    # One button: stages, then tokens on both sides.
+    await page.locator("#race").click()
+    await expect(page.locator(".pane .stage").first).to_contain_text(" s", timeout=30_000)
+    await shot(page, "03-starting")
+
+    # A second visitor sees who holds the engines, and may watch.
+    other = await opened(browser, url, errors)
+    await other.locator("#race").click()
+    await expect(other.locator("#message .alert")).to_contain_text("Speculation off / n-gram")
+    await expect(other.locator("#wait")).to_be_visible()
+    await other.locator("#watch").click()
+    await expect(other.locator(".pane")).to_have_count(2)
+
+    for index in (0, 1):
+        await expect(page.locator(".pane").nth(index).locator(".token").nth(8)).to_be_visible(timeout=START_MS)
+    await shot(page, "04-streaming")
+    await expect(page.locator(".headline").first).to_contain_text("Finished", timeout=120_000)
+    await expect(other.locator(".headline").first).to_contain_text("Finished", timeout=30_000)
+
+    # Both answers, drafts coloured on the speculating side only, figures under each, charts drawn.
+    answers = [await answer_of(page, index) for index in (0, 1)]
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 200
+    assert [await answer_of(other, index) for index in (0, 1)] == answers
+    assert await drafted_of(page, 0) == 0
+    assert await drafted_of(page, 1) > 10
+    facts = await page.locator(".pane").nth(1).locator(".facts dd").all_text_contents()
+    assert "-" not in facts
+    await expect(page.locator("[data-chart]:visible .main-svg").first).to_be_visible(timeout=30_000)
+    for chart in ("speed", "cumulative"):
+        await expect(page.locator(f'[data-chart="{chart}"]:visible .scatterlayer .trace')).to_have_count(2)
+    await expect(page.locator('[data-chart="per_position"]:visible .barlayer .point')).to_have_count(5)
+    assert not await overflows(page)
+    await shot(page, "05-finished")
+
+    # The history has it, and shows exactly what was seen.
+    await page.get_by_role("tab", name="History").click()
+    await page.locator("#runs tbody tr").first.click()
+    await expect(page.locator(".headline:visible")).to_contain_text("Finished")
+    assert [await answer_of(page, index) for index in (0, 1)] == answers
+    assert await page.locator(".pane:visible").nth(1).locator(".facts dd").all_text_contents() == facts
+    await expect(page.locator('[data-chart="speed"]:visible .scatterlayer .trace')).to_have_count(2)
+    await shot(page, "06-history")
+    await page.get_by_label("Text", exact=True).fill("no such words")
+    await page.get_by_label("Text", exact=True).press("Enter")
+    await expect(page.get_by_text("No run fits this filter.")).to_be_visible()
+
+    # A phone, the dark theme, Chinese.
+    phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
+    await expect(phone.locator("#race")).to_have_text("竞速")
+    assert not await overflows(phone)
+    # The engines are warm: this race starts at once. Stop it in the middle.
+    await phone.locator("#race").click()
+    await expect(phone.locator(".pane").first.locator(".token").nth(3)).to_be_visible(timeout=60_000)
+    await shot(phone, "07-phone-dark-chinese")
+    await phone.locator("#stop").click()
+    await expect(phone.locator(".headline").first).to_contain_text("已停止", timeout=30_000)
+    assert errors == []
+
+    # Killed without a chance to clean up: the guards end every engine.
+    engines = descendants(process.pid)
+    assert len(engines) >= 4
+    process.kill()
+    process.wait()
+    assert not survivors(engines, within_s=30)

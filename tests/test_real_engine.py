@@ -1,0 +1,180 @@
+"""The main job on real vLLM engines with a real small model. Slow: about five minutes on two cores.
+
+One host for all tests, in order: engines that don't change are reused, which is itself under test.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+from real import descendants, embedded_model, shuffled_copy, survivors, until
+
+from playground import presets
+from playground.compare import Comparison
+from playground.config import Config
+from playground.domain.metrics import acceptance_between, request_figures, side_figures
+from playground.domain.settings import DraftModel, EngineSettings, Knobs
+from playground.domain.speculation import token_origins
+from playground.domain.workload import Workload
+from playground.host import Host
+from playground.presets import Preset, Side
+from playground.text import say_problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SELF_DRAFT_K = 3
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def host() -> AsyncIterator[Host]:
+    """Sockets need a short path, hence no tmp_path. Afterwards no process may be left."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    model = await embedded_model()
+    made = Host(Config(db=folder / "history.db", models=model.parent, state=folder / "state"))
+    made.open()
+    yield made
+    started = descendants(psutil.Process().pid)
+    await made.close()
+    assert not survivors(started, within_s=30)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def preset() -> Preset:
+    return presets.load("smollm2-ngram")
+
+
+async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comparison:
+    comparison = host.comparison(sides, workload, None)
+    await host.start(comparison, "test")
+    await until(lambda: comparison.finished, within_s=600)
+    return comparison
+
+
+def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
+    """The preset's first side, and beside it the same with a draft model."""
+    off = preset.sides[0]
+    speculation = DraftModel(model=str(model), num_speculative_tokens=SELF_DRAFT_K)
+    drafted = off.engine.model_copy(update={"speculation": speculation})
+    return off, Side(label="draft", engine=EngineSettings.model_validate(drafted.model_dump()))
+
+
+async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
+    comparison = await raced(host, preset.sides, preset.workload)
+    assert comparison.run.status == "done", comparison.problem
+    off, ngram = comparison.run.sides
+    answers = [side.requests[0] for side in (off, ngram)]
+
+    assert answers[0].token_ids == answers[1].token_ids
+    assert answers[0].output_tokens == preset.workload.sampling.max_tokens
+    assert len(answers[1].chunks) < len(answers[0].chunks)
+    assert off.contended
+    assert ngram.contended
+    assert off.placement != ngram.placement or len(comparison.run.machine) < 2
+
+    # The engine's counters and its per-request record are two accounts of the same steps.
+    acceptance = acceptance_between(ngram.before, ngram.after)
+    steps = answers[1].steps
+    assert acceptance is not None
+    assert steps is not None
+    assert acceptance.accepted_tokens == sum(steps.accepted) > 0
+    assert acceptance.draft_tokens == sum(steps.drafted)
+    assert acceptance.drafts == len(steps.accepted)
+    assert acceptance_between(off.before, off.after) is None
+    assert side_figures(off).tokens_per_step == 1
+    assert token_origins(answers[0], speculates=False) == (None, False)
+    origins, _ = token_origins(answers[1], speculates=True)
+    assert origins is not None
+    assert sum(origins) <= acceptance.accepted_tokens
+
+    # What the history keeps is what happened.
+    stored = host.history.get(comparison.run.id)
+    assert stored is not None
+    assert stored.status == "done"
+    assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
+    assert stored.sides[1].samples == ngram.samples
+    assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset) -> None:
+    """And a draft that is its own target is accepted almost always."""
+    before = host.pool.engines[0]
+    comparison = await raced(
+        host, with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target), preset.workload
+    )
+    assert comparison.run.status == "done", comparison.problem
+    assert before in host.pool.engines
+    assert len(host.pool.engines) == 2
+    off, draft = comparison.run.sides
+    assert off.requests[0].token_ids == draft.requests[0].token_ids
+    figures = side_figures(draft)
+    assert figures.acceptance_rate is not None
+    assert figures.acceptance_rate > 0.9
+    assert figures.tokens_per_step is not None
+    assert figures.tokens_per_step > SELF_DRAFT_K
+    origins, settled = token_origins(draft.requests[0], speculates=True)
+    assert settled
+    assert origins is not None
+    assert len(origins) == draft.requests[0].output_tokens
+
+
+async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
+    poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
+    comparison = await raced(host, with_speculation(preset, poor), preset.workload)
+    assert comparison.run.status == "done", comparison.problem
+    off, draft = comparison.run.sides
+    assert off.requests[0].token_ids == draft.requests[0].token_ids
+    figures = side_figures(draft)
+    assert figures.acceptance_rate is not None
+    assert figures.acceptance_rate < 0.1
+
+
+async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
+    """Both streams end, what arrived is kept, the engines drop the requests and live on."""
+    sides = tuple(Side(label=side.label, engine=side.engine) for side in preset.sides[:1] * 2)
+    sampling = preset.workload.sampling.model_copy(update={"max_tokens": 1500, "ignore_eos": True})
+    comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}), None)
+    await host.start(comparison, "test")
+
+    def streaming() -> bool:
+        return all(side.requests and len(side.requests[0].chunks) > 5 for side in comparison.run.sides)
+
+    await until(streaming, within_s=300)
+    comparison.stop()
+    await until(lambda: comparison.finished, within_s=30)
+    assert comparison.run.status == "stopped"
+    for side in comparison.run.sides:
+        trace = side.requests[0]
+        assert trace.problem is not None
+        assert trace.problem.message_id == "stream.stopped"
+        assert 5 < len(trace.chunks) < 1500
+        assert request_figures(trace).tpot_ms is not None
+        assert side.after is not None, "the engine did not come to rest"
+    stored = host.history.get(comparison.run.id)
+    assert stored is not None
+    assert stored.status == "stopped"
+    assert [s.requests for s in stored.sides] == [s.requests for s in comparison.run.sides]
+    assert all(engine.alive for engine in host.pool.engines)
+
+
+async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) -> None:
+    off = preset.sides[0]
+    knobs = Knobs.model_validate({**off.engine.knobs.overrides(), "max_model_len": 1_000_000})
+    wrong = Side(label="too long", engine=off.engine.model_copy(update={"knobs": knobs}))
+    comparison = await raced(host, (off, wrong), preset.workload)
+    assert comparison.run.status == "failed"
+    problem = comparison.run.sides[1].problem
+    assert problem is not None
+    assert problem.message_id == "failure.context_too_long"
+    assert "max_model_len" in say_problem(problem)
+    assert comparison.run.sides[1].log_tail
+    assert comparison.problem is not None
+    assert "too long" in say_problem(comparison.problem)
+    # The other side is not to blame: it lives on and will be reused.
+    assert [engine.alive for engine in host.pool.engines] == [True]
