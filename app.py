@@ -11,7 +11,7 @@ import threading
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.host import Host
-from playground.text import say_problem
+from playground.text import say, say_problem
 from playground.ui.page import build, launch_options
 
 
@@ -27,7 +27,12 @@ def main() -> int:
         print(say_problem(error), file=sys.stderr)
         return error.exit_code
     page = build(host)
-    _, url, _ = page.launch(prevent_thread_lock=True, **launch_options(host))
+    try:
+        _, url, _ = page.launch(prevent_thread_lock=True, **launch_options(host))
+    except OSError as error:
+        where = {"host": host.config.host, "port": host.config.port}
+        print(say("app.port_taken", detail=str(error), **where), file=sys.stderr)
+        return 2
     print(f"The playground is at {url}", flush=True)
     ended.wait()
     if host.loop is not None:

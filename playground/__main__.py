@@ -93,8 +93,8 @@ async def _run_comparison(preset: presets.Preset, workload: Workload, quiet: boo
             loop.add_signal_handler(signum, comparison.stop)
         await host.start(comparison, where=say("host.command_line"))
         await _follow(comparison, quiet)
-        if comparison.problem is not None:
-            print(say_problem(comparison.problem), file=sys.stderr)
+        if comparison.run.problem is not None:
+            print(say_problem(comparison.run.problem), file=sys.stderr)
             for side in comparison.run.sides:
                 print("\n".join(side.log_tail), file=sys.stderr)
         return comparison.run

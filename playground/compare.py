@@ -20,10 +20,10 @@ from pathlib import Path
 
 from . import models
 from .config import Config
-from .domain.errors import EngineFailed, HostBusy, InvalidInput, PlaygroundError
+from .domain.errors import EngineFailed, InvalidInput, PlaygroundError
 from .domain.records import Counters, Problem, Run, Sample, SideRecord, Status
 from .domain.settings import EngineSettings
-from .domain.workload import Workload
+from .domain.workload import Sampling, Workload
 from .engine import command, devices, runtime, telemetry
 from .engine.pool import Pool, Wanted
 from .engine.server import Engine
@@ -80,10 +80,10 @@ class Comparison:
             workload=workload,
             preset=preset,
             sides=[SideRecord(side.label, side.engine) for side in sides],
+            seed=workload.sampling.seed or 0,
         )
         self.progress = [Progress(since=time.monotonic()) for _ in sides]
         self.phase = "waiting"
-        self.problem: Problem | None = None
         self.streaming_since: float | None = None
         self._config = config
         self._pool = pool
@@ -121,22 +121,24 @@ class Comparison:
             status = "stopped"
             if not self._stopping:
                 raise
-        except PlaygroundError as error:
-            logger.exception("run %s failed", self.run.id)
-            self.problem = self.problem or Problem(error.message_id, error.params)
-        except Exception:
+        except Exception as error:
             # The edge of the application: nothing a run does may take the page down with it.
             logger.exception("run %s failed", self.run.id)
-            self.problem = Problem("run.internal", {"run": self.run.id})
+            self.run.problem = self.run.problem or self._problem_of(error)
         finally:
             # Written first, told afterwards: who sees a finished run finds it in the history.
             await asyncio.shield(asyncio.to_thread(self._history.finish, replace(self.run, status=status)))
             self.run.status, self.phase = status, "finished"
 
-    def refuse(self, busy: HostBusy) -> None:
-        """It never ran: somebody else holds the engines."""
-        self.problem = Problem(busy.message_id, busy.params)
-        self.run.status = "failed"
+    def refuse(self, error: Exception) -> None:
+        """It never ran, most likely because somebody else holds the engines."""
+        self.run.problem = self._problem_of(error)
+        self.run.status, self.phase = "failed", "finished"
+
+    def _problem_of(self, error: Exception) -> Problem:
+        if isinstance(error, PlaygroundError):
+            return Problem(error.message_id, error.params)
+        return Problem("run.internal", {"run": self.run.id})
 
     def stop(self) -> None:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""
@@ -204,13 +206,13 @@ class Comparison:
                 progress.advance("failed")
                 side.problem = Problem(outcome.message_id, outcome.params)
                 side.log_tail = outcome.log_tail
-                self.problem = self.problem or Problem(
+                self.run.problem = self.run.problem or Problem(
                     "run.side_failed", {"side": side.label, "cause": side.problem}
                 )
             else:
                 progress.ready_after_s = outcome.ready_after_s
                 engines.append(outcome)
-        if self.problem is not None:
+        if self.run.problem is not None:
             raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))
         return engines
 
@@ -220,7 +222,7 @@ class Comparison:
             return
         cold = [engine for engine in engines if not engine.warm]
         sampling = self.run.workload.sampling.model_copy(update={"max_tokens": WARM_UP_TOKENS, "ignore_eos": True})
-        load = Load(_endpoints(cold), self.run.workload.conversation, sampling, self._config.request_timeout_s)
+        load = self._new_load(cold, sampling)
         for progress, engine in zip(self.progress, engines, strict=True):
             if not engine.warm:
                 progress.advance("first_request")
@@ -233,15 +235,21 @@ class Comparison:
 
     # Streaming
 
+    def _new_load(self, engines: Sequence[Engine], sampling: Sampling) -> Load:
+        """Salted, so that no request finds its prompt in the prefix cache, unless that cache is what is compared."""
+        caching = {side.settings.knobs.enable_prefix_caching for side in self.run.sides}
+        return Load(
+            [Endpoint(command.SERVED_NAME, uds=str(engine.uds)) for engine in engines],
+            self.run.workload.conversation,
+            sampling,
+            self._config.request_timeout_s,
+            salted=len(caching) == 1,
+        )
+
     async def _race(self, engines: list[Engine]) -> None:
         sides = self.run.sides
         await self._warm_up(engines)
-        load = Load(
-            _endpoints(engines),
-            self.run.workload.conversation,
-            self.run.workload.sampling,
-            self._config.request_timeout_s,
-        )
+        load = self._new_load(engines, self.run.workload.sampling)
         for side, trace, engine in zip(sides, load.traces, engines, strict=True):
             side.requests = [trace]
             side.before = await _idle_counters(engine)
@@ -264,8 +272,8 @@ class Comparison:
             side.after = await _idle_counters(engine)
         for index, side in enumerate(sides):
             await asyncio.to_thread(self._history.save_samples, self.run.id, index, side.samples)
-        if self.problem is None and all(trace.problem for trace in load.traces) and not self._stopping:
-            self.problem = load.traces[0].problem
+        if self.run.problem is None and all(trace.problem for trace in load.traces) and not self._stopping:
+            self.run.problem = load.traces[0].problem
             raise PlaygroundError("run.all_failed")
 
     async def _explain(self, index: int, engine: Engine) -> None:
@@ -288,10 +296,6 @@ class Comparison:
                 if counters is not None:
                     side.samples.append(Sample(at, counters))
             await asyncio.sleep(SAMPLE_INTERVAL_S)
-
-
-def _endpoints(engines: Sequence[Engine]) -> list[Endpoint]:
-    return [Endpoint(command.SERVED_NAME, uds=str(engine.uds)) for engine in engines]
 
 
 async def _idle_counters(engine: Engine) -> Counters | None:

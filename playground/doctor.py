@@ -59,6 +59,8 @@ def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
     facts: dict[str, object] = {"name": name, "version": found.version, "device": found.device}
     if found.device == "cuda" and not has_gpu:
         return Check("broken", Problem("doctor.runtime_without_gpu", facts))
+    if found.device == "cpu" and has_gpu:
+        return Check("note", Problem("doctor.runtime_ignores_gpu", facts))
     return Check("ok", Problem("doctor.runtime", facts))
 
 

@@ -10,7 +10,6 @@ import filelock
 
 from .compare import Comparison
 from .config import Config
-from .domain.errors import HostBusy
 from .domain.workload import Workload
 from .engine.pool import Holder, Pool
 from .presets import Preset, Side
@@ -86,9 +85,11 @@ class Host:
                 if not comparison.finished:
                     self.live = comparison
                     await comparison.execute()
-        except HostBusy as busy:
-            comparison.refuse(busy)
-            begun.set_exception(busy)
+        except Exception as error:
+            if begun.done():
+                raise
+            comparison.refuse(error)
+            begun.set_exception(error)
         finally:
             self._waiting.pop(comparison.run.id, None)
 

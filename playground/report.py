@@ -25,6 +25,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "machine": run.machine,
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
         "seed": run.seed,
+        "problem": _problem(run.problem, locale),
         "sides": [_side(side, locale) for side in run.sides],
         "rounds": [],
         "verdicts": [],

@@ -30,9 +30,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playground.load.client import Endpoint
+if TYPE_CHECKING:
+    from playground.load.client import Endpoint
 
 PROMPT_TOKENS = 7
 MODEL = "playground"
@@ -192,7 +193,7 @@ class FakeServer:
         self.replies: list[Reply] = []
         self._script = script
         self._uds = uds
-        self._port = port
+        self.port = port
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -200,8 +201,8 @@ class FakeServer:
         if self._uds is not None:
             self._server = await asyncio.start_unix_server(self._connected, str(self._uds))
         else:
-            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
+            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -213,9 +214,12 @@ class FakeServer:
 
     @property
     def endpoint(self) -> Endpoint:
+        """For the load client. As a process, this file needs nothing but the standard library."""
+        from playground.load.client import Endpoint
+
         if self._uds is not None:
             return Endpoint(MODEL, uds=str(self._uds))
-        return Endpoint(MODEL, host="127.0.0.1", port=self._port)
+        return Endpoint(MODEL, host="127.0.0.1", port=self.port)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -275,7 +279,7 @@ async def serve(script: Script, uds: Path | None, port: int) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with FakeServer(script, uds=uds, port=port) as server:
-        print(f"Application startup complete. {server.endpoint}", flush=True)
+        print(f"Application startup complete. {uds or server.port}", flush=True)
         await ended.wait()
 
 

@@ -192,7 +192,9 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
     await expect(phone.locator("#race")).to_have_text("竞速")
     assert not await overflows(phone)
-    # The engines are warm: this race starts at once. Stop it in the middle.
+    # The engines are warm: this race, a long one, starts at once. Stop it in the middle.
+    await phone.get_by_text("采样参数与先前对话").click()
+    await phone.get_by_label("最多输出 token").fill("1500")
     await phone.locator("#race").click()
     await expect(phone.locator(".pane").first.locator(".token").nth(3)).to_be_visible(timeout=60_000)
     await shot(phone, "07-phone-dark-chinese")

@@ -67,7 +67,7 @@ def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
 
 async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     comparison = await raced(host, preset.sides, preset.workload)
-    assert comparison.run.status == "done", comparison.problem
+    assert comparison.run.status == "done", comparison.run.problem
     off, ngram = comparison.run.sides
     answers = [side.requests[0] for side in (off, ngram)]
 
@@ -108,7 +108,7 @@ async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset)
     comparison = await raced(
         host, with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target), preset.workload
     )
-    assert comparison.run.status == "done", comparison.problem
+    assert comparison.run.status == "done", comparison.run.problem
     assert before in host.pool.engines
     assert len(host.pool.engines) == 2
     off, draft = comparison.run.sides
@@ -127,7 +127,7 @@ async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset)
 async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
     poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
     comparison = await raced(host, with_speculation(preset, poor), preset.workload)
-    assert comparison.run.status == "done", comparison.problem
+    assert comparison.run.status == "done", comparison.run.problem
     off, draft = comparison.run.sides
     assert off.requests[0].token_ids == draft.requests[0].token_ids
     figures = side_figures(draft)
@@ -174,7 +174,7 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
     assert problem.message_id == "failure.context_too_long"
     assert "max_model_len" in say_problem(problem)
     assert comparison.run.sides[1].log_tail
-    assert comparison.problem is not None
-    assert "too long" in say_problem(comparison.problem)
+    assert comparison.run.problem is not None
+    assert "too long" in say_problem(comparison.run.problem)
     # The other side is not to blame: it lives on and will be reused.
     assert [engine.alive for engine in host.pool.engines] == [True]

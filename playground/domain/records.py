@@ -145,3 +145,4 @@ class Run:
     status: Status = "running"
     machine: dict[str, object] = field(default_factory=dict)
     seed: int = 0
+    problem: Problem | None = None

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 
 from ..domain.errors import InvalidInput
 from ..domain.settings import EngineSettings
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -139,19 +144,25 @@ def _gpus() -> tuple[Gpu, ...]:
     except pynvml.NVMLError:
         return ()
     try:
-        found = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-            name = pynvml.nvmlDeviceGetName(handle)
-            found.append(
-                Gpu(
-                    index,
-                    name if isinstance(name, str) else name.decode(),
-                    int(memory.total),
-                    int(memory.free),
-                )
-            )
-        return tuple(found)
+        return tuple(_gpu(pynvml, index) for index in _visible(pynvml.nvmlDeviceGetCount()))
+    except pynvml.NVMLError:
+        logger.exception("NVML knows of GPUs but can't describe them")
+        return ()
     finally:
         pynvml.nvmlShutdown()
+
+
+def _visible(count: int) -> list[int]:
+    """The indices that this process may use: NVML itself ignores CUDA_VISIBLE_DEVICES."""
+    limited = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if limited is None:
+        return list(range(count))
+    return [int(item) for item in limited.split(",") if item.strip().isdigit() and int(item) < count]
+
+
+def _gpu(nvml: ModuleType, index: int) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    name = nvml.nvmlDeviceGetName(handle)
+    shown = name if isinstance(name, str) else name.decode()
+    return Gpu(index, shown, int(memory.total), int(memory.free))

@@ -32,8 +32,13 @@ class Endpoint:
         }
 
 
-def chat_body(model: str, conversation: Conversation, sampling: Sampling) -> dict[str, Any]:
-    """The request's JSON body: streaming, with token ids, running usage, and its own prefix-cache salt."""
+def chat_body(
+    model: str, conversation: Conversation, sampling: Sampling, *, salted: bool = True
+) -> dict[str, Any]:
+    """The request's JSON body: streaming, with token ids, running usage, and its own prefix-cache salt.
+
+    Without the salt, a prompt that the engine has seen before is served from its prefix cache.
+    """
     parameters = sampling.model_dump(exclude_none=True)
     if not parameters["stop"]:
         del parameters["stop"]
@@ -44,7 +49,7 @@ def chat_body(model: str, conversation: Conversation, sampling: Sampling) -> dic
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         "return_token_ids": True,
-        "cache_salt": uuid.uuid4().hex,
+        **({"cache_salt": uuid.uuid4().hex} if salted else {}),
     }
 
 
@@ -57,12 +62,14 @@ class Load:
         conversation: Conversation,
         sampling: Sampling,
         idle_timeout_s: float,
+        *,
+        salted: bool = True,
     ) -> None:
         self.traces = [RequestTrace(conversation) for _ in endpoints]
         self._plan = {
             "endpoints": [endpoint.for_plan() for endpoint in endpoints],
             "requests": [
-                {"endpoint": index, "body": chat_body(endpoint.model, conversation, sampling)}
+                {"endpoint": index, "body": chat_body(endpoint.model, conversation, sampling, salted=salted)}
                 for index, endpoint in enumerate(endpoints)
             ],
             "idle_timeout_s": idle_timeout_s,

@@ -20,7 +20,7 @@ BUSY_TIMEOUT_S = 10
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of the history. `labels`, `models` and `tokens` are in the order of the sides."""
+    """One line of the history. `labels` are in the order of the sides; `models` are their targets and drafts."""
 
     id: str
     created_at: str
@@ -89,7 +89,8 @@ class History:
     def finish(self, run: Run) -> None:
         """Write the run's status and everything about its sides that is known only at the end."""
         with self._writing() as db:
-            db.table("runs").update(run.id, {"status": run.status, "machine": rows.run_row(run)["machine"]})
+            row = rows.run_row(run)
+            db.table("runs").update(run.id, {name: row[name] for name in ("status", "machine", "problem")})
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
 

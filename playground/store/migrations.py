@@ -20,6 +20,7 @@ def history(db: Database) -> None:
             "seed": int,
             "workload": str,
             "machine": str,
+            "problem": str,
         },
         pk="id",
         not_null={"created_at", "mode", "status", "seed", "workload", "machine"},

@@ -31,6 +31,7 @@ def run_row(run: Run) -> Row:
         "seed": run.seed,
         "workload": run.workload.model_dump_json(exclude_none=True),
         "machine": _dump(run.machine),
+        "problem": _problem_text(run.problem),
     }
 
 
@@ -91,6 +92,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
         machine=_load(row["machine"]),
+        problem=_problem(row["problem"]),
         sides=sides,
     )
 
@@ -149,15 +151,30 @@ def _counters(values: Row | None) -> Counters | None:
 
 
 def _problem_text(problem: Problem | None) -> str | None:
-    if problem is None:
-        return None
-    return _dump({"message_id": problem.message_id, "params": {k: _plain(v) for k, v in problem.params.items()}})
+    return _dump(_problem_values(problem)) if problem else None
+
+
+def _problem_values(problem: Problem) -> Row:
+    """A parameter may be a problem itself: the cause of this one."""
+    return {
+        "message_id": problem.message_id,
+        "params": {name: _plain(value) for name, value in problem.params.items()},
+    }
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Problem):
+        return {"problem": _problem_values(value)}
     return value if isinstance(value, int | float | str | bool | None) else str(value)
 
 
 def _problem(text: str | None) -> Problem | None:
-    values = _load(text)
-    return Problem(values["message_id"], values["params"]) if values else None
+    return _problem_of(_load(text)) if text else None
+
+
+def _problem_of(values: Row) -> Problem:
+    params = {
+        name: _problem_of(value["problem"]) if isinstance(value, dict) else value
+        for name, value in values["params"].items()
+    }
+    return Problem(values["message_id"], params)

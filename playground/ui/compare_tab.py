@@ -70,7 +70,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
                 presets.names(), value=first.name, label=label("preset"), info=label("preset_info")
             )
         with gr.Column(scale=3, min_width=280):
-            card = gr.HTML(_card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
+            shown = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
     prompt = gr.Textbox(
         first.workload.prompt,
         label=label("prompt"),
@@ -102,7 +102,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     message = gr.HTML(apply_default_css=False, elem_id="message")
     return CompareTab(
         preset=preset,
-        card=card,
+        card=shown,
         sides=sides,
         prompt=prompt,
         system=system,
@@ -146,7 +146,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         begun = button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
         streams = {"show_progress": "hidden", "concurrency_limit": None}
         begun.then(runs.paint, tab.run_id, [tab.panes, tab.race, tab.stop, tab.stop_engines], **streams)
-        begun.then(runs.draw, tab.run_id, tab.charts, **streams)
+        begun.then(runs.draw, tab.run_id, [tab.charts], **streams)
     tab.stop.click(runs.stop, tab.run_id, None, show_progress="hidden", concurrency_limit=None)
     tab.stop_engines.click(runs.stop_engines, None, tab.message, concurrency_limit=None)
 
@@ -194,6 +194,8 @@ class _Runs:
     async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
         tab, comparison = self._tab, self._followed(run_id)
         if comparison is None:
+            # A generator that yields nothing would empty its outputs.
+            yield {}
             return
         painter = view.Painter(self._host.config, comparison.run, visitor_locale(request), comparison)
         yield {tab.panes: painter.paint(whole=True), tab.stop_engines: gr.update(interactive=False)}
@@ -207,15 +209,16 @@ class _Runs:
             tab.stop_engines: gr.update(interactive=True),
         }
 
-    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[dict[str, Any]]:
+    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
         comparison, locale = self._followed(run_id), visitor_locale(request)
         if comparison is None:
+            yield {}
             return
         status: Status = "running"
         while status == "running":
             status = comparison.run.status
             if comparison.phase in ("streaming", "finished"):
-                yield await asyncio.to_thread(view.draw, comparison.run, locale)
+                yield {self._tab.charts: await asyncio.to_thread(view.draw, comparison.run, locale)}
             await asyncio.sleep(CHARTS_S)
 
     async def stop(self, run_id: str) -> None:
@@ -273,7 +276,7 @@ def _turns(text: str) -> list[dict[str, str]]:
 def _filled(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -> dict[Any, Any]:
     workload, sampling = preset.workload, preset.workload.sampling
     changed: dict[Any, Any] = {
-        tab.card: _card(preset, machine, locale),
+        tab.card: card(preset, machine, locale),
         tab.prompt: workload.prompt,
         tab.system: workload.system or "",
         tab.turns: "\n".join(f"{turn.role}: {turn.content}" for turn in workload.turns),
@@ -289,7 +292,8 @@ def _filled(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
     return changed
 
 
-def _card(preset: Preset, machine: Machine, locale: Locale) -> str:
+def card(preset: Preset, machine: Machine, locale: Locale) -> str:
+    """What a preset shows and needs."""
     parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
     parts.append(f"<p>{escape(preset.shows.in_locale(locale))}</p>")
     parts.append(f"<p>{escape(say('ui.needs', locale))}: {escape(preset.needs.in_locale(locale))}</p>")

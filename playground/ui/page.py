@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from .. import presets
 from ..engine import devices
 from ..host import Host
 from ..text import Locale, say
@@ -29,13 +30,18 @@ def build(host: Host) -> gr.Blocks:
         compare_tab.wire(compare, host, machine)
         history_tab.wire(history, host)
 
-        async def arrive(request: gr.Request) -> dict[Any, Any]:
+        async def arrive(preset: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
             busy = host.live is not None and not host.live.finished
-            return {header: _header(machine, locale), compare.watch: gr.update(visible=busy)}
+            return {
+                header: _header(machine, locale),
+                compare.card: compare_tab.card(presets.load(preset), machine, locale),
+                compare.watch: gr.update(visible=busy),
+            }
 
-        page.load(arrive, None, [header, compare.watch], show_progress="hidden")
+        arrived = [header, compare.card, compare.watch]
+        page.load(arrive, compare.preset, arrived, show_progress="hidden")
     return page
 
 

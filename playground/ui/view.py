@@ -102,8 +102,8 @@ class Painter:
 
     def _note(self) -> str:
         run, locale = self._run, self._locale
-        if self._comparison is not None and self._comparison.problem is not None:
-            return say_problem(self._comparison.problem, locale)
+        if run.problem is not None:
+            return say_problem(run.problem, locale)
         if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
             return ""
         contended = any(side.contended for side in run.sides)

@@ -1,0 +1,116 @@
+"""What the benchmarks share: an app on stand-in engines, a browser, and tables.
+
+A stand-in is `tests/fake_server.py` behind a runtime of its own: everything of the playground runs for real but
+the model. Only where the engine itself is measured, real ones run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
+
+FLAGS = ["--dtype", "--max-model-len", "--max-num-seqs", "--enforce-eager"]
+STAND_IN = """#!/bin/sh
+case "$*" in
+*"probe.py identity")
+  echo '{{"version": "stand-in", "device": "cpu", "entry_point": "stand-in", "openmp": null}}' ;;
+*"probe.py flags") echo '{{"flags": {flags}}}' ;;
+*) shift 2; exec "{python}" "{server}" "$@" {options} ;;
+esac
+"""
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A short path (Unix sockets), gone afterwards."""
+    made = Path(tempfile.mkdtemp(prefix="pg-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def app(place: Path, *, rate: int, per_chunk: int = 1) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The playground as a process, its engines replaced by stand-ins of `rate` tokens/s each."""
+    runtime = place / "python"
+    options = f"--rate {rate} --per-chunk {per_chunk}"
+    server = ROOT / "tests" / "fake_server.py"
+    facts = {"python": sys.executable, "server": server, "options": options, "flags": json.dumps(FLAGS)}
+    runtime.write_text(STAND_IN.format(**facts))
+    runtime.chmod(0o755)
+    model = place / "models" / "SmolLM2-135M-Instruct"
+    model.mkdir(parents=True, exist_ok=True)
+    (model / "config.json").write_text("{}")
+    port = free_port()
+    environment = {
+        **os.environ,
+        "PLAYGROUND_DB": str(place / "history.db"),
+        "PLAYGROUND_STATE": str(place / "state"),
+        "PLAYGROUND_MODELS": str(place / "models"),
+        "PLAYGROUND_PORT": str(port),
+        "PLAYGROUND_RUNTIMES": f"default={runtime}",
+    }
+    with served([sys.executable, "app.py"], environment, port) as process:
+        yield process, f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def served(command: Sequence[str], environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A web server as a child, ready to answer; ended afterwards."""
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{command} did not start")
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            yield started
+        finally:
+            await asyncio.wait_for(started.close(), timeout=30)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median, with the least and the greatest."""
+    return f"{statistics.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+
+
+def verdict(name: str, value: float, limit: float) -> str:
+    return f"{name}: {value:.3g} (at most {limit:g}) {'reached' if value <= limit else 'MISSED'}"

@@ -1,0 +1,273 @@
+"""A whole race without vLLM: the fake server stands in for the engine, everything else is the real thing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from conftest import CHILD_PATH
+
+from playground import compare
+from playground.compare import Comparison
+from playground.config import Config
+from playground.domain.errors import HostBusy, InvalidInput
+from playground.domain.metrics import side_figures
+from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.workload import Sampling, Workload
+from playground.engine.runtime import Runtime
+from playground.host import Host
+from playground.presets import Side
+from playground.text import say_problem
+
+SIDES = (
+    Side(label="off", engine=EngineSettings(target="model")),
+    Side(label="ngram", engine=EngineSettings(target="model", speculation=Ngram())),
+)
+
+
+@pytest.fixture
+def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m fake_server` takes and ignores an engine's own arguments."""
+    runtime = Runtime("default", Path(sys.executable), "0.32.0", "cpu", "fake_server", None, frozenset({"--dtype"}))
+    monkeypatch.setattr(compare.runtime, "probe", lambda config, name: runtime)
+    monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
+    folder = config.models / "model"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+
+
+@pytest_asyncio.fixture
+async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
+    made = Host(config)
+    made.open()
+    yield made
+    await made.close()
+
+
+def workload(tokens: int = 20) -> Workload:
+    return Workload(prompt="x", sampling=Sampling(max_tokens=tokens))
+
+
+async def finished(comparison: Comparison) -> Comparison:
+    while not comparison.finished:
+        await asyncio.sleep(0.02)
+    return comparison
+
+
+async def raced(host: Host, tokens: int = 20, sides: tuple[Side, ...] = SIDES) -> Comparison:
+    comparison = host.comparison(sides, workload(tokens), "p")
+    await host.start(comparison, "a test")
+    return await finished(comparison)
+
+
+async def streaming(comparison: Comparison) -> None:
+    while not any(trace.chunks for side in comparison.run.sides for trace in side.requests):
+        assert not comparison.finished, comparison.problem
+        await asyncio.sleep(0.02)
+
+
+async def test_race(host: Host) -> None:
+    comparison = await raced(host)
+    run = comparison.run
+    assert comparison.problem is None
+    assert run.status == "done"
+    for side in run.sides:
+        [trace] = side.requests
+        assert trace.counted_tokens == 20
+        assert side.contended
+        assert (side.runtime_version, side.device) == ("0.32.0", "cpu")
+        assert "fake_server" in side.command
+        # Counters of an engine at rest, and only of this request: the warm-up came before.
+        assert side.before is not None
+        assert side.after is not None
+        assert side.after.generation_tokens is not None
+        assert side.before.generation_tokens is not None
+        assert side.after.generation_tokens - side.before.generation_tokens == 20
+        assert side_figures(side).ttft_ms is not None
+    # What the history tells is what was seen.
+    assert host.history.get(run.id) == run
+    # The engines stay for the next race.
+    assert all(engine.alive for engine in host.pool.engines)
+
+
+async def test_engines_are_reused(host: Host) -> None:
+    await raced(host)
+    before = {id(engine) for engine in host.pool.engines}
+    assert len(before) == 2
+    await raced(host)
+    assert {id(engine) for engine in host.pool.engines} == before
+    # Changing B leaves A running.
+    other = Side(label="k", engine=EngineSettings(target="model", speculation=Ngram(num_speculative_tokens=3)))
+    await raced(host, sides=(SIDES[0], other))
+    assert len({id(engine) for engine in host.pool.engines} & before) == 1
+
+
+async def test_equal_sides_are_two_engines(host: Host) -> None:
+    comparison = await raced(host, sides=(SIDES[0], Side(label="again", engine=SIDES[0].engine)))
+    assert comparison.run.status == "done"
+    assert len(host.pool.engines) == 2
+
+
+async def test_stop_in_the_middle(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(100_000), None)
+    await host.start(comparison, "a test")
+    await streaming(comparison)
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert comparison.problem is None
+    for side in comparison.run.sides:
+        [trace] = side.requests
+        assert trace.problem is not None
+        assert trace.problem.message_id == "stream.stopped"
+    assert any(side.requests[0].chunks for side in comparison.run.sides)
+    assert host.history.get(comparison.run.id) == comparison.run
+
+
+async def test_stop_while_starting(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(), None)
+    await host.start(comparison, "a test")
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert comparison.problem is None
+    # The host is free again.
+    assert (await raced(host)).run.status == "done"
+
+
+async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warm-up is no part of the race, and has to end as well."""
+    monkeypatch.setattr(compare, "WARM_UP_TOKENS", 100_000)
+    comparison = host.comparison(SIDES, workload(), None)
+    await host.start(comparison, "a test")
+    while {progress.stage for progress in comparison.progress} != {"first_request"}:
+        assert not comparison.finished
+        await asyncio.sleep(0.01)
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert not any(side.requests for side in comparison.run.sides)
+
+
+async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = compare.command.build
+
+    def built(settings: EngineSettings, *arguments: object, **more: object) -> object:
+        made = real(settings, *arguments, **more)  # type: ignore[arg-type]
+        code = "import sys; sys.exit('ValueError: No available memory for the cache blocks.')"
+        return replace(made, argv=(sys.executable, "-c", code)) if settings.speculates else made
+
+    monkeypatch.setattr(compare.command, "build", built)
+    comparison = await raced(host)
+    assert comparison.run.status == "failed"
+    assert comparison.problem is not None
+    assert "ngram" in say_problem(comparison.problem)
+    a, b = comparison.run.sides
+    assert a.problem is None
+    assert b.problem is not None
+    assert b.problem.message_id == "failure.no_kv_memory"
+    assert b.log_tail == ["ValueError: No available memory for the cache blocks."]
+    assert [progress.stage for progress in comparison.progress] == ["ready", "failed"]
+    assert host.history.get(comparison.run.id) == comparison.run
+    assert len(host.pool.engines) == 1
+
+
+async def test_engine_that_dies_while_streaming(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(100_000), None)
+    await host.start(comparison, "a test")
+    await streaming(comparison)
+    victim = host.pool.engines[1]
+    assert victim._process is not None
+    victim._process.process.terminate()
+    index = next(i for i, side in enumerate(comparison.run.sides) if str(victim.uds) in side.command)
+    while not comparison.run.sides[index].requests[0].ended:
+        await asyncio.sleep(0.02)
+    # The other side goes on.
+    assert not comparison.run.sides[1 - index].requests[0].ended
+    comparison.stop()
+    await finished(comparison)
+    dead = comparison.run.sides[index]
+    assert dead.requests[0].problem is not None
+    assert dead.requests[0].problem.message_id == "stream.cut"
+    assert dead.requests[0].chunks
+    assert dead.problem is not None
+    assert dead.problem.message_id.startswith("failure.")
+
+
+async def test_second_run_is_refused_or_waits(host: Host) -> None:
+    first = host.comparison(SIDES, workload(100_000), None)
+    await host.start(first, "anna's page")
+    second, third = (host.comparison(SIDES, workload(), None) for _ in range(2))
+    with pytest.raises(HostBusy) as caught:
+        await host.start(second, "ben's page")
+    assert "anna's page" in say_problem(caught.value)
+    # A run that was refused never was: the history does not know it.
+    assert host.history.get(second.run.id) is None
+    await host.start(third, "ben's page", wait=True)
+    assert host.followed(third.run.id) is third
+    assert third.phase == "waiting"
+    await streaming(first)
+    first.stop()
+    await finished(third)
+    assert (first.run.status, third.run.status) == ("stopped", "done")
+
+
+async def test_stop_while_waiting_in_line(host: Host) -> None:
+    first = host.comparison(SIDES, workload(100_000), None)
+    await host.start(first, "anna's page")
+    waiting = host.comparison(SIDES, workload(), None)
+    await host.start(waiting, "ben's page", wait=True)
+    await asyncio.sleep(0)
+    waiting.stop()
+    await asyncio.wait_for(finished(waiting), 5)
+    assert waiting.run.status == "stopped"
+    await streaming(first)
+    first.stop()
+    await finished(first)
+
+
+async def test_close_stops_everything(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(100_000), None)
+    await host.start(comparison, "a test")
+    await streaming(comparison)
+    engines = host.pool.engines
+    await host.close()
+    assert not any(engine.alive for engine in engines)
+    found = host.history.get(comparison.run.id)
+    assert found is not None
+    assert found.status == "stopped"
+
+
+async def test_runs_of_a_killed_process_are_marked(config: Config, fake_runtime: None) -> None:
+    host = Host(config)
+    comparison = host.comparison(SIDES, workload(), None)
+    host.history.begin(comparison.run)
+    (config.state / "1-left.sock").touch()
+    host.open()
+    [summary] = host.history.summaries()
+    assert summary.status == "interrupted"
+    assert not (config.state / "1-left.sock").exists()
+    await host.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message_id"),
+    [
+        ({"extra_flags": ("--x",)}, "settings.extra_flags_off"),
+        ({"trust_remote_code": True}, "settings.remote_code_off"),
+        ({"runtime": "other"}, "runtime.unknown"),
+        ({"target": "forbidden"}, "model.not_allowed"),
+    ],
+)
+async def test_what_the_host_does_not_allow(host: Host, changed: dict[str, object], message_id: str) -> None:
+    host.config = replace(host.config, allowed_models=("model",))
+    side = Side(label="B", engine=SIDES[0].engine.model_copy(update=changed))
+    with pytest.raises(InvalidInput) as caught:
+        host.comparison((SIDES[0], side), workload(), None)
+    assert caught.value.message_id == message_id
+    assert host.history.summaries() == []

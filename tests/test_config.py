@@ -1,0 +1,86 @@
+"""The host's configuration: environment variables, read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from playground.config import VARIABLES, Config
+from playground.domain.errors import InvalidInput
+from playground.text import LOCALES, say_problem
+
+GIVEN = {
+    "PLAYGROUND_DB": ("/d/h.db", "db", Path("/d/h.db")),
+    "PLAYGROUND_MODELS": ("/m", "models", Path("/m")),
+    "PLAYGROUND_STATE": ("/s", "state", Path("/s")),
+    "PLAYGROUND_HOST": ("0.0.0.0", "host", "0.0.0.0"),
+    "PLAYGROUND_PORT": ("80", "port", 80),
+    "PLAYGROUND_AUTH": ("me:a:b", "auth", ("me", "a:b")),
+    "PLAYGROUND_RUNTIMES": ("new=/n/python, old=/o/python", "runtimes", {"new": Path("/n/python"), "old": Path("/o/python")}),
+    "PLAYGROUND_ALLOWED_MODELS": ("a/b, c", "allowed_models", ("a/b", "c")),
+    "PLAYGROUND_TRUST_REMOTE_CODE": ("1", "trust_remote_code", True),
+    "PLAYGROUND_EXTRA_FLAGS": ("0", "extra_flags", False),
+    "PLAYGROUND_CPU_KV_GIB": ("2", "cpu_kv_gib", 2),
+    "PLAYGROUND_IDLE_STOP_S": ("1.5", "idle_stop_s", 1.5),
+    "PLAYGROUND_START_TIMEOUT_S": ("60", "start_timeout_s", 60.0),
+    "PLAYGROUND_REQUEST_TIMEOUT_S": ("9", "request_timeout_s", 9.0),
+}
+
+
+def test_every_variable_is_tried_here() -> None:
+    assert set(GIVEN) == set(VARIABLES)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_variable(name: str) -> None:
+    text, field, value = GIVEN[name]
+    assert getattr(Config.from_environment({name: text}), field) == value
+
+
+@pytest.mark.parametrize("environment", [{}, dict.fromkeys(VARIABLES, ""), {"PATH": "/bin"}])
+def test_unset_and_empty_mean_the_default(environment: dict[str, str]) -> None:
+    assert Config.from_environment(environment) == Config()
+
+
+def test_defaults_are_safe() -> None:
+    config = Config.from_environment({})
+    assert config.host == "127.0.0.1"
+    assert not config.trust_remote_code
+    assert not config.extra_flags
+    # A socket's path has room for 107 bytes: `PID-NAME.sock` has to fit behind it.
+    assert len(str(config.state)) < 70
+
+
+def test_paths_are_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert Config.from_environment({"PLAYGROUND_DB": "~/h.db"}).db == Path("/home/me/h.db")
+    assert Config.from_environment({"PLAYGROUND_DB": "h.db"}).db.is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PLAYGROUND_PORT", "eighty"),
+        ("PLAYGROUND_CPU_KV_GIB", "0.5"),
+        ("PLAYGROUND_IDLE_STOP_S", "never"),
+        ("PLAYGROUND_EXTRA_FLAGS", "yes"),
+        ("PLAYGROUND_AUTH", "secret"),
+        ("PLAYGROUND_RUNTIMES", "/py"),
+    ],
+)
+def test_bad_value(name: str, value: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Config.from_environment({name: value})
+    for locale in LOCALES:
+        sentence = say_problem(caught.value, locale)
+        assert name in sentence
+        # A password never reaches a screen or a log.
+        assert (value in sentence) == (name != "PLAYGROUND_AUTH")
+
+
+def test_unknown_variable() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Config.from_environment({"PLAYGROUND_PROT": "1"})
+    assert caught.value.message_id == "config.unknown"
+    assert "PLAYGROUND_PORT" in say_problem(caught.value)

@@ -1,0 +1,97 @@
+"""Which side gets which part of the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from playground.domain.errors import InvalidInput
+from playground.domain.settings import EngineSettings, Knobs
+from playground.engine import devices
+from playground.engine.devices import Gpu, Machine, Placement, place
+
+
+def host(cores: int = 2, gpus: int = 0) -> Machine:
+    cards = tuple(Gpu(index, "H200", 140, 139) for index in range(gpus))
+    return Machine("cpu", tuple(range(cores)), False, 64, cards)
+
+
+def side(gpus: int = 1) -> EngineSettings:
+    return EngineSettings(target="t", knobs=Knobs(tensor_parallel_size=gpus))
+
+
+@pytest.mark.parametrize(
+    ("cores", "sides", "expected"),
+    [
+        (2, 2, [(0,), (1,)]),
+        (8, 2, [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        # A core too many is nobody's: the sides stay equal.
+        (5, 2, [(0, 1), (2, 3)]),
+        (4, 4, [(0,), (1,), (2,), (3,)]),
+        (1, 2, [(0,), (0,)]),
+    ],
+)
+def test_cores(cores: int, sides: int, expected: list[tuple[int, ...]]) -> None:
+    placed = place([side()] * sides, ["cpu"] * sides, host(cores))
+    assert [placement.cores for placement in placed] == expected
+    # Disjoint cores were seen to contend all the same.
+    assert all(placement.contended for placement in placed)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "wanted", "expected"),
+    [
+        (2, [1, 1], [(0,), (1,)]),
+        (4, [1, 2], [(0,), (1, 2)]),
+        (4, [2, 1, 1], [(0, 1), (2,), (3,)]),
+    ],
+)
+def test_gpus_of_their_own(gpus: int, wanted: list[int], expected: list[tuple[int, ...]]) -> None:
+    placed = place([side(count) for count in wanted], ["cuda"] * len(wanted), host(gpus=gpus))
+    assert [placement.gpus for placement in placed] == expected
+    assert not any(placement.contended for placement in placed)
+    assert {placement.sharing for placement in placed} == {1}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "wanted", "expected"), [(1, [1, 1], [(0,), (0,)]), (2, [2, 1], [(0, 1), (0,)])]
+)
+def test_gpus_shared(gpus: int, wanted: list[int], expected: list[tuple[int, ...]]) -> None:
+    placed = place([side(count) for count in wanted], ["cuda"] * len(wanted), host(gpus=gpus))
+    assert [placement.gpus for placement in placed] == expected
+    assert all(placement.contended for placement in placed)
+    assert {placement.sharing for placement in placed} == {len(wanted)}
+
+
+def test_more_gpus_than_there_are() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        place([side(), side(4)], ["cuda", "cuda"], host(gpus=2))
+    assert caught.value.params == {"wanted": 4, "available": 2}
+
+
+def test_cpu_beside_gpu() -> None:
+    """Two runtimes, two devices, and the order of the sides is kept."""
+    placed = place([side(), side(), side()], ["cuda", "cpu", "cuda"], host(cores=4, gpus=2))
+    assert [placement.device for placement in placed] == ["cuda", "cpu", "cuda"]
+    assert [placement.gpus for placement in placed] == [(0,), (), (1,)]
+    assert placed[1].cores == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("placement", "text"),
+    [
+        (Placement("cpu", cores=(0, 1, 2, 5)), "CPU 0-2,5"),
+        (Placement("cpu", cores=(3,)), "CPU 3"),
+        (Placement("cuda", gpus=(0, 1)), "CUDA 0-1"),
+    ],
+)
+def test_shown_as(placement: Placement, text: str) -> None:
+    assert str(placement) == text
+
+
+def test_this_machine() -> None:
+    found = devices.machine()
+    assert found.cores
+    assert found.memory_bytes > 0
+    record = found.as_record()
+    assert record["cores"] == len(found.cores)
+    assert record["gpus"] == [{"name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in found.gpus]

@@ -1,0 +1,145 @@
+"""The README says what is there, all of it, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from playground import presets
+from playground.__main__ import _parser
+from playground.config import VARIABLES, Config
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Folders that the tree names without their files.
+WHOLE_FOLDERS = ("benchmarks/", "docs/", "presets/", "tests/")
+INDENT = 2
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
+    assert found, f"the README has no section {title!r}"
+    return found[1]
+
+
+def first_column(text: str) -> list[str]:
+    """The names in backticks that open a table's rows."""
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def verbs(parser: argparse.ArgumentParser, prefix: str = "") -> set[str]:
+    """Every verb that can be typed, as in `history list`."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return {verb for name, inner in action.choices.items() for verb in verbs(inner, f"{prefix} {name}")}
+    return {prefix.strip()}
+
+
+def drawn_tree() -> set[str]:
+    """The paths of the README's tree; folders end with a slash."""
+    block = re.search(r"^```text\n(.*?)^```", section("Development"), re.MULTILINE | re.DOTALL)
+    assert block
+    paths: set[str] = set()
+    parents: list[str] = []
+    for line in block[1].splitlines():
+        name = line.split()[0]
+        depth = (len(line) - len(line.lstrip())) // INDENT
+        parents = parents[:depth]
+        paths.add("".join(parents) + name)
+        if name.endswith("/"):
+            parents.append(name)
+    return paths
+
+
+def real_tree() -> set[str]:
+    """What the tree should show: all files that git does not ignore, the folders above them."""
+    ignored = [pattern.strip("/") for pattern in (ROOT / ".gitignore").read_text().split()] + [".git"]
+    paths: set[str] = set()
+    waiting = [ROOT]
+    while waiting:
+        for path in waiting.pop().iterdir():
+            if any(fnmatch(path.name, pattern) for pattern in ignored):
+                continue
+            name = path.relative_to(ROOT).as_posix() + ("/" if path.is_dir() else "")
+            paths.add(name)
+            if path.is_dir() and name not in WHOLE_FOLDERS:
+                waiting.append(path)
+    return paths
+
+
+def test_every_variable_is_documented_with_its_default() -> None:
+    rows = re.findall(r"^\| `(PLAYGROUND_\w+)` \| (.+?) \| (.+) \|$", section("Configuration"), re.MULTILINE)
+    assert [name for name, _, _ in rows] == list(VARIABLES)
+    config = Config()
+    for name, default, _ in rows:
+        value = getattr(config, name.removeprefix("PLAYGROUND_").lower())
+        if isinstance(value, Path):
+            assert value.name.startswith(default.strip("`").rsplit("/", 1)[-1].removesuffix("UID")), name
+        elif value:
+            assert default == f"`{value}`", name
+        else:
+            assert default in ("none", "any", "`0`"), name
+
+
+def test_every_variable_in_the_readme_exists() -> None:
+    assert set(re.findall(r"\bPLAYGROUND_[A-Z_]*[A-Z]\b", README)) == set(VARIABLES)
+
+
+def test_every_preset_is_documented() -> None:
+    listed = first_column(section("Presets"))
+    assert sorted(listed) == sorted(presets.names())
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_the_table_tells_which_presets_need_a_gpu(name: str) -> None:
+    row = next(line for line in section("Presets").splitlines() if line.startswith(f"| `{name}` |"))
+    assert ("GPU" in row) == presets.load(name).gpu
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_presets_have_a_sentence_in_both_languages(name: str) -> None:
+    preset = presets.load(name)
+    for told in (preset.title, preset.shows, preset.needs):
+        assert told.en.strip()
+        assert re.search("[\u4e00-\u9fff]", told.zh)
+    assert all(len(side.label) <= 24 for side in preset.sides)
+
+
+def test_every_verb_is_documented() -> None:
+    typed = re.findall(r"python -m playground ((?:history )?[a-z]+)", section("Command line"))
+    assert set(typed) == verbs(_parser())
+
+
+def test_every_make_target_is_documented() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    assert phony
+    targets = set(phony[1].split())
+    assert set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE)) == targets
+    assert set(first_column(section("Development"))) == {f"make {target}" for target in targets - {"help"}}
+    assert set(re.findall(r"\bmake ([a-z]+)\b(?=[ `\n])", README)) <= targets
+
+
+def test_the_tree_is_complete() -> None:
+    drawn, real = drawn_tree(), real_tree()
+    assert sorted(real - drawn) == [], "these files are missing in the README's tree"
+    assert sorted(drawn - real) == [], "the README's tree shows files that don't exist"
+
+
+def test_links_lead_somewhere() -> None:
+    # Pictures are made by the browser tests.
+    for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)]+)\)", README):
+        if target.startswith("#"):
+            assert f"## {target[1:]}" in README.lower()
+        elif "://" not in target:
+            assert (ROOT / target).exists(), target
+
+
+def test_the_changelog_names_this_version() -> None:
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+    assert f"## {version[1]}" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,206 @@
+"""Nothing outlives the playground: the guard, tried with children that do not want to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import eventually, gone
+
+from playground.processes import Guarded, run_json, run_lines
+
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+# A server with three workers: one that obeys, one deaf to SIGTERM, one in a session of its own. All pids go to argv[1].
+STUBBORN = """
+import os, signal, sys, time
+def worker(prepare):
+    read, write = os.pipe()
+    if pid := os.fork():
+        os.read(read, 1)
+        return pid
+    prepare()
+    os.write(write, b"x")
+    while True:
+        time.sleep(60)
+pids = [os.getpid()]
+pids.append(worker(lambda: None))
+pids.append(worker(lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)))
+pids.append(worker(lambda: (os.setsid(), signal.signal(signal.SIGTERM, signal.SIG_IGN))))
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(" ".join(map(str, pids)))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+if sys.argv[2] == "exit":
+    sys.exit(3)
+while True:
+    time.sleep(60)
+"""
+
+
+def guarded(folder: Path, code: str, *arguments: str, grace_s: float = 0.3) -> Guarded:
+    return Guarded.start([*PYTHON, code, *arguments], os.environ, folder / "logs" / "e.log", grace_s)
+
+
+def pids_in(file: Path) -> list[int]:
+    assert eventually(file.exists)
+    pids = [int(pid) for pid in file.read_text().split()]
+    assert len(pids) == 4
+    return pids
+
+
+def all_gone(pids: list[int]) -> bool:
+    return all(gone(pid) for pid in pids)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("", 0),
+        ("import sys; sys.exit(3)", 3),
+        ("import os; os.kill(os.getpid(), 9)", 137),
+        ("import os; os.abort()", 134),
+    ],
+)
+async def test_exit_code(tmp_path: Path, code: str, expected: int) -> None:
+    process = guarded(tmp_path, code)
+    assert await asyncio.to_thread(process.process.wait, 20) == expected
+    assert process.exit_code == expected
+    assert await process.end() == expected
+
+
+async def test_output_goes_to_the_log_and_input_is_empty(tmp_path: Path) -> None:
+    code = "import os, sys; print(sys.stdin.read(), os.environ['MARK'], flush=True); print('err', file=sys.stderr)"
+    process = Guarded.start([*PYTHON, code], {"MARK": "mark"}, tmp_path / "e.log")
+    assert await asyncio.to_thread(process.process.wait, 20) == 0
+    assert process.log.read_text().split() == ["mark", "err"]
+
+
+async def test_log_is_truncated(tmp_path: Path) -> None:
+    log = tmp_path / "e.log"
+    log.write_text("of an earlier engine")
+    await Guarded.start([*PYTHON, ""], os.environ, log).end()
+    assert log.read_text() == ""
+
+
+async def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
+    process = Guarded.start([str(tmp_path / "none")], os.environ, tmp_path / "e.log")
+    assert await asyncio.to_thread(process.process.wait, 20) != 0
+    assert "No such file" in process.log.read_text()
+
+
+async def test_kindly_first(tmp_path: Path) -> None:
+    """A server that shuts down by itself at SIGTERM is given the time for it."""
+    code = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit('bye'));"
+        "open(sys.argv[1], 'w'); time.sleep(60)"
+    )
+    process = guarded(tmp_path, code, str(tmp_path / "up"), grace_s=20)
+    assert eventually((tmp_path / "up").exists)
+    assert process.exit_code is None
+    assert await process.end() == 1
+    assert "bye" in process.log.read_text()
+
+
+async def test_end_takes_the_whole_family(tmp_path: Path) -> None:
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "stay")
+    pids = pids_in(tmp_path / "pids")
+    assert not any(gone(pid) for pid in pids)
+    await process.end()
+    # Not only asked to: `end` returns when all is gone.
+    assert all_gone(pids)
+
+
+async def test_workers_of_a_server_that_exits_are_ended(tmp_path: Path) -> None:
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "exit")
+    assert await asyncio.to_thread(process.process.wait, 20) == 3
+    assert all_gone(pids_in(tmp_path / "pids"))
+
+
+async def test_sigterm_to_the_guard(tmp_path: Path) -> None:
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "stay")
+    pids = pids_in(tmp_path / "pids")
+    process.process.terminate()
+    await asyncio.to_thread(process.process.wait, 20)
+    assert all_gone(pids)
+
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from playground.processes import Guarded
+code, pids, log = sys.argv[1:]
+process = Guarded.start([sys.executable, "-I", "-S", "-c", code, pids, "stay"], os.environ, Path(log), 0.3)
+print(process.process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_killed_parent_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PARENT, STUBBORN, str(tmp_path / "pids"), str(tmp_path / "e.log")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    guard = int(parent.stdout.readline())
+    pids = pids_in(tmp_path / "pids")
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.communicate()
+    assert eventually(lambda: all_gone([guard, *pids]))
+
+
+async def test_killed_guard_takes_the_server_along(tmp_path: Path) -> None:
+    """The last resort: the kernel sends the server SIGTERM, and a server ends its own workers."""
+    code = "import sys, time; open(sys.argv[1], 'w').write('x'); time.sleep(60)"
+    process = guarded(tmp_path, code, str(tmp_path / "up"))
+    assert eventually((tmp_path / "up").exists)
+    children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children").read_text().split()
+    assert len(children) == 1
+    process.process.kill()
+    assert await asyncio.to_thread(process.process.wait, 20) == -signal.SIGKILL
+    assert eventually(lambda: gone(int(children[0])))
+
+
+# Helper commands
+
+
+async def test_lines_come_as_they_are_written() -> None:
+    code = "import sys; sys.stdout.write('10%\\r20%\\r\\nå\\n\\nlast'); sys.stdout.flush()"
+    lines = [line async for line in run_lines([*PYTHON, code], environment={"PYTHONIOENCODING": "utf-8"})]
+    assert lines == ["10%", "20%", "å", "last"]
+
+
+async def test_failing_helper_tells_its_lines_first() -> None:
+    lines = list[str]()
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        async for line in run_lines([*PYTHON, "import sys; sys.exit('no room')"]):
+            lines.append(line)
+    assert lines == ["no room"]
+    assert caught.value.returncode == 1
+
+
+async def test_leaving_a_helper_ends_it() -> None:
+    lines = run_lines([*PYTHON, "import os, time; print(os.getpid(), flush=True); time.sleep(60)"])
+    pid = int(await anext(lines))
+    assert not gone(pid)
+    await lines.aclose()
+    assert gone(pid)
+
+
+def test_json_is_the_last_line() -> None:
+    assert run_json([*PYTHON, "print('noise'); print('[1]')"], timeout_s=20) == [1]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("import sys; sys.exit('why')", subprocess.CalledProcessError),
+        ("print('{')", ValueError),
+        ("import time; time.sleep(60)", subprocess.TimeoutExpired),
+    ],
+)
+def test_json_that_does_not_come(code: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        run_json([*PYTHON, code], timeout_s=0.5 if "sleep" in code else 20)

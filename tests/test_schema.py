@@ -1,0 +1,240 @@
+"""Every JSON document of the command line is what playground/schema.json says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+import playground
+from playground import doctor, presets
+from playground.__main__ import main
+from playground.config import Config
+from playground.domain.records import (
+    Chunk,
+    Counters,
+    Problem,
+    RequestTrace,
+    Run,
+    Sample,
+    SideRecord,
+    Status,
+    StepArrays,
+)
+from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from playground.domain.workload import Sampling, Workload
+from playground.report import compare_document
+from playground.store import History
+
+SCHEMA = json.loads(Path(playground.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+NGRAM = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
+MACHINE: dict[str, object] = {
+    "cpu": "a processor",
+    "cores": 2,
+    "native_bf16": False,
+    "memory_bytes": 8 * 1024**3,
+    "gpus": [{"name": "a card", "total_bytes": 80 * 1024**3}],
+    "system": "Linux",
+}
+
+
+def check(name: str, document: Any) -> Any:
+    """As a reader of the printed text sees it: after a round trip through JSON."""
+    read = json.loads(json.dumps(document))
+    one = {"$schema": SCHEMA["$schema"], "$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]}
+    Draft202012Validator(one).validate(read)
+    return read
+
+
+def side(label: str = "A", speculation: dict[str, Any] | None = None, **more: Any) -> SideRecord:
+    settings = EngineSettings.model_validate(
+        {
+            "target": "owner/target",
+            "speculation": speculation or {"method": "off"},
+            "knobs": {"max_num_seqs": 8, "dtype": "float32", "enforce_eager": True},
+        }
+    )
+    facts = {"command": "python -m vllm", "runtime_version": "0.32.0", "device": "cpu", "placement": "CPU 0"}
+    return SideRecord(label, settings, **{**facts, **more})
+
+
+def trace(workload: Workload, sizes: list[int | None], **more: Any) -> RequestTrace:
+    """Chunks of these sizes, 50 ms apart."""
+    chunks = [
+        Chunk(200.0 + 50.123456 * i, size, f"字{i}", None if size is None else (7,) * size)
+        for i, size in enumerate(sizes)
+    ]
+    facts = {"finish_reason": "length", "prompt_tokens": 12, "output_tokens": 9, "ended": True}
+    return RequestTrace(workload.conversation, 0.25, chunks, **{**facts, **more})
+
+
+def made(status: Status, *sides: SideRecord, **more: Any) -> Run:
+    workload = Workload(prompt="Say 你好", system="Be brief", sampling=Sampling(top_p=0.9, stop=("\n",)))
+    facts = {"machine": MACHINE, "preset": "smollm2-ngram"}
+    created = "2030-01-02T03:04:05+01:00"
+    return Run(f"run-{status}", created, "race", workload, list(sides), status=status, **{**facts, **more})
+
+
+def done() -> Run:
+    run = made("done", side("off"), side("n-gram", NGRAM))
+    run.sides[0].requests = [trace(run.workload, [1] * 9)]
+    run.sides[1].requests = [trace(run.workload, [1, 3, 1, 4], steps=StepArrays((2, 3), (5, 5)))]
+    run.sides[1].before = Counters(running=0, waiting=0)
+    run.sides[1].after = Counters(
+        running=0,
+        waiting=0,
+        drafts=2,
+        draft_tokens=10,
+        accepted_tokens=5,
+        accepted_per_position=(2, 2, 1, 0, 0),
+    )
+    run.sides[1].samples = [Sample(500.0, Counters(running=1, kv_cache_usage=0.1, drafts=1))]
+    return run
+
+
+def stopped() -> Run:
+    run = made("stopped", side("off"), side("n-gram", NGRAM), preset=None)
+    problem = Problem("stream.stopped", {"detail": ""})
+    run.sides[0].requests = [trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)]
+    run.sides[1].requests = [trace(run.workload, [], finish_reason=None, output_tokens=None, problem=problem)]
+    return run
+
+
+def failed() -> Run:
+    broken = side("off", command="", runtime_version=None, device=None, placement="")
+    broken.problem = Problem("failure.unknown", {"code": 1, "log": "engine.log"})
+    broken.log_tail = ["the last line"]
+    return made("failed", broken, side("n-gram", NGRAM), machine={})
+
+
+def uncounted() -> Run:
+    run = made("done", side("off"), side("n-gram", NGRAM))
+    run.sides[0].requests = [trace(run.workload, [None, None, None])]
+    run.sides[1].requests = [trace(run.workload, [None, None], output_tokens=None)]
+    return run
+
+
+RUNS: list[Callable[[], Run]] = [done, stopped, failed, uncounted]
+
+
+def test_schema_is_valid() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_object_forbids_unknown_keys() -> None:
+    def loose(node: Any, where: str) -> list[str]:
+        if isinstance(node, list):
+            return [found for i, item in enumerate(node) for found in loose(item, f"{where}[{i}]")]
+        if not isinstance(node, dict):
+            return []
+        own = [where] if node.get("type") == "object" and "additionalProperties" not in node else []
+        return own + [found for key, value in node.items() for found in loose(value, f"{where}.{key}")]
+
+    assert loose(SCHEMA, "") == []
+
+
+@pytest.mark.parametrize("make", RUNS)
+def test_compare_document(make: Callable[[], Run]) -> None:
+    check("compare", compare_document(make()))
+
+
+def test_figures_are_null_where_unknown() -> None:
+    document = check("compare", compare_document(stopped()))
+    waiting = document["sides"][1]
+    assert waiting["figures"]["ttft_ms"] is None
+    assert waiting["figures"]["acceptance_rate"] is None
+    assert waiting["figures"]["output_tokens_per_s"] is None
+    assert waiting["figures"]["errors"] == {"stopped": 1}
+    assert waiting["requests"][0]["finish_reason"] is None
+
+
+def test_uncounted_chunks_are_null_and_approximate() -> None:
+    counted, unknown = check("compare", compare_document(uncounted()))["sides"]
+    assert [tokens for _, tokens in counted["requests"][0]["chunks"]] == [None, None, None]
+    assert counted["figures"]["approximate"] is True
+    assert counted["figures"]["itl_ms"] is None
+    assert counted["requests"][0]["token_ids"] is None
+    assert unknown["figures"]["output_tokens"] is None
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda document: document.update(surprise=1),
+        lambda document: document["sides"][0]["figures"].pop("ttft_ms"),
+        lambda document: document["sides"][0]["figures"].update(ttft_ms=0.2),
+        lambda document: document["sides"][0]["settings"]["knobs"].update(max_num_seq=8),
+        lambda document: document["sides"][1]["settings"]["speculation"].update(model="m"),
+        lambda document: document["machine"].pop("cores"),
+        lambda document: document.update(status="winning"),
+    ],
+)
+def test_schema_refuses(spoil: Callable[[Any], Any]) -> None:
+    document = json.loads(json.dumps(compare_document(done())))
+    wrong = copy.deepcopy(document)
+    spoil(wrong)
+    check("compare", document)
+    with pytest.raises(ValidationError):
+        check("compare", wrong)
+
+
+def test_every_knob_and_method_is_described() -> None:
+    described = SCHEMA["$defs"]["speculation"]["oneOf"]
+    fields: dict[str, set[str]] = {}
+    for method in described:
+        names = method["properties"]["method"]
+        for name in [names["const"]] if "const" in names else names["enum"]:
+            fields[name] = set(method["properties"])
+    assert fields == {name: set(model.model_fields) for name, model in SPECULATION_METHODS.items()}
+    assert set(SCHEMA["$defs"]["knobs"]["properties"]) == set(Knobs.model_fields)
+    assert set(SCHEMA["$defs"]["settings"]["properties"]) == set(EngineSettings.model_fields)
+    assert set(SCHEMA["$defs"]["sampling"]["properties"]) == set(Sampling.model_fields)
+    assert set(SCHEMA["$defs"]["workload"]["properties"]) == set(Workload.model_fields)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_shipped_presets_fit(name: str) -> None:
+    preset = presets.load(name)
+    sides = [SideRecord(side.label, side.engine) for side in preset.sides]
+    run = Run("run", "2030-01-02T03:04:05+01:00", "race", preset.workload, sides, name)
+    check("compare", compare_document(run))
+
+
+def test_history_and_show_print_documents(capsys: pytest.CaptureFixture[str], config: Config) -> None:
+    history = History(config.db)
+    for make in RUNS[:3]:
+        run = make()
+        history.begin(run)
+        for position, one in enumerate(run.sides):
+            for number, request in enumerate(one.requests):
+                history.save_request(run.id, position, number, request)
+            history.save_samples(run.id, position, one.samples)
+        history.finish(run)
+
+    assert main(["history", "list", "--json"]) == 0
+    listed = check("history_list", json.loads(capsys.readouterr().out))
+    assert {item["id"] for item in listed} == {"run-done", "run-stopped", "run-failed"}
+    for item in listed:
+        assert main(["history", "show", item["id"], "--json"]) == 0
+        shown = check("compare", json.loads(capsys.readouterr().out))
+        assert main(["history", "export", item["id"], "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out) == shown
+    assert shown == json.loads(json.dumps(compare_document(next(m() for m in RUNS if m().id == shown["run_id"]))))
+
+
+def test_an_empty_history_prints_an_empty_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "list", "--json"]) == 0
+    assert check("history_list", json.loads(capsys.readouterr().out)) == []
+
+
+def test_doctor_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # Asking a real runtime imports vLLM, which takes its time and is no matter of the document.
+    found = doctor.Check("ok", Problem("doctor.runtime", {"name": "n", "version": "0.32.0", "device": "cpu"}))
+    monkeypatch.setattr(doctor, "_runtime", lambda *_: found)
+    assert main(["doctor", "--json"]) == 0
+    check("doctor", json.loads(capsys.readouterr().out))
