@@ -10,8 +10,9 @@ import threading
 
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
+from playground.domain.records import Problem
 from playground.host import Host
-from playground.text import say, say_problem
+from playground.text import say_problem
 from playground.ui.page import build, launch_options
 
 
@@ -30,8 +31,10 @@ def main() -> int:
     try:
         _, url, _ = page.launch(prevent_thread_lock=True, **launch_options(host))
     except OSError as error:
-        where = {"host": host.config.host, "port": host.config.port}
-        print(say("app.port_taken", detail=str(error), **where), file=sys.stderr)
+        problem = Problem(
+            "app.port_taken", {"host": host.config.host, "port": host.config.port, "detail": str(error)}
+        )
+        print(say_problem(problem), file=sys.stderr)
         return 2
     print(f"The playground is at {url}", flush=True)
     ended.wait()

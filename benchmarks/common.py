@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -105,6 +105,14 @@ async def browser() -> AsyncIterator[Browser]:
             yield started
         finally:
             await asyncio.wait_for(started.close(), timeout=30)
+
+
+async def ask_for(page: Page, tokens: int) -> None:
+    """Set the length of the answer."""
+    await page.get_by_text("Sampling and earlier turns").click()
+    box = page.get_by_label("Output tokens, at most")
+    await box.fill(str(tokens))
+    await box.press("Tab")
 
 
 def spread(values: Sequence[float]) -> str:

@@ -17,7 +17,7 @@ import time
 import psutil
 from playwright.async_api import Browser, expect
 
-from .common import app, browser, folder, free_port, served, spread, verdict
+from .common import app, ask_for, browser, folder, free_port, served, spread, verdict
 
 MEMORY_RATIO, PAGE_RATIO = 1.5, 1.3
 FLAT_RATIO = 1.05
@@ -45,8 +45,7 @@ async def compare_many(chromium: Browser, url: str, pid: int, count: int) -> lis
     """Resident MiB after each comparison, all from one page."""
     page = await chromium.new_page()
     await page.goto(url)
-    await page.get_by_text("Sampling and earlier turns").click()
-    await page.get_by_label("Output tokens, at most").fill(str(TOKENS))
+    await ask_for(page, TOKENS)
     memory = []
     for number in range(count):
         await page.locator("#race").click()

@@ -14,7 +14,7 @@ import statistics
 
 from playwright.async_api import expect
 
-from .common import app, browser, folder, verdict
+from .common import app, ask_for, browser, folder, verdict
 
 OBSERVE = """() => {
   window.lags = [];
@@ -22,7 +22,8 @@ OBSERVE = """() => {
     const seen = [];
     for (const change of changes) for (const node of change.addedNodes) {
       if (!node.classList?.contains('token')) continue;
-      for (const mark of node.textContent.matchAll(/(\\d+)@(\\d+)/g)) seen.push([Number(mark[1]), Number(mark[2])]);
+      for (const mark of node.textContent.matchAll(/(\\d+)@(\\d+)/g))
+        seen.push([Number(mark[1]), Number(mark[2])]);
     }
     if (!seen.length) return;
     requestAnimationFrame(() => setTimeout(() => {
@@ -40,8 +41,7 @@ async def main(rate: int, tokens: int) -> None:
             page = await chromium.new_page(viewport={"width": 1440, "height": 1000})
             await page.goto(url)
             await expect(page.locator("#race")).to_be_visible(timeout=60_000)
-            await page.get_by_text("Sampling and earlier turns").click()
-            await page.get_by_label("Output tokens, at most").fill(str(tokens))
+            await ask_for(page, tokens)
             # The first run loads the drawing library; the second is measured.
             await page.evaluate(OBSERVE)
             for _ in range(2):

@@ -236,7 +236,7 @@ class Comparison:
     # Streaming
 
     def _new_load(self, engines: Sequence[Engine], sampling: Sampling) -> Load:
-        """Salted, so that no request finds its prompt in the prefix cache, unless that cache is what is compared."""
+        """Salted, so that no prompt is found in the prefix cache, unless that cache is what is compared."""
         caching = {side.settings.knobs.enable_prefix_caching for side in self.run.sides}
         return Load(
             [Endpoint(command.SERVED_NAME, uds=str(engine.uds)) for engine in engines],

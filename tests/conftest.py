@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
@@ -51,6 +52,13 @@ def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+async def until(condition: Callable[[], bool], within_s: float = 30) -> None:
+    """`eventually` where an event loop runs: TimeoutError if it never was."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - the condition is about processes and files, which send no event
+            await asyncio.sleep(0.01)
 
 
 def gone(pid: int) -> bool:

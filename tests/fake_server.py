@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import signal
 import sys
@@ -247,19 +248,17 @@ class FakeServer:
 
     async def _run_script(self, reply: Reply, reader: asyncio.StreamReader) -> None:
         async def watch() -> None:
-            try:
+            with contextlib.suppress(ConnectionError):
                 await reader.read()
-            except ConnectionError:
-                pass
             reply.closed.set()
 
         watcher = asyncio.create_task(watch())
         try:
             await self._script(reply)
-            # The script's answer ended it, or it was cut: what else comes is the client's end.
+            # The answer has ended or was cut: only the client's end is still to come.
             reply.writer.close()
-        finally:
             await asyncio.wait([watcher], timeout=5)
+        finally:
             watcher.cancel()
 
     async def _answer(self, reply: Reply, path: str) -> None:

@@ -97,7 +97,8 @@ async def opened(
 
 
 async def shot(page: Page, name: str) -> None:
-    await page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    """Two engines and a browser on two cores: a picture can take its time."""
+    await page.screenshot(path=SHOTS / f"{name}.png", full_page=True, timeout=120_000)
 
 
 async def answer_of(page: Page, index: int) -> str:
@@ -195,6 +196,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     # The engines are warm: this race, a long one, starts at once. Stop it in the middle.
     await phone.get_by_text("采样参数与先前对话").click()
     await phone.get_by_label("最多输出 token").fill("1500")
+    await phone.get_by_label("最多输出 token").press("Tab")
     await phone.locator("#race").click()
     await expect(phone.locator(".pane").first.locator(".token").nth(3)).to_be_visible(timeout=60_000)
     await shot(phone, "07-phone-dark-chinese")

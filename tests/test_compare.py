@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from conftest import CHILD_PATH
+from conftest import CHILD_PATH, until
 
 from playground import compare
 from playground.compare import Comparison
@@ -33,7 +33,9 @@ SIDES = (
 @pytest.fixture
 def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """`python -m fake_server` takes and ignores an engine's own arguments."""
-    runtime = Runtime("default", Path(sys.executable), "0.32.0", "cpu", "fake_server", None, frozenset({"--dtype"}))
+    runtime = Runtime(
+        "default", Path(sys.executable), "0.32.0", "cpu", "fake_server", None, frozenset({"--dtype"})
+    )
     monkeypatch.setattr(compare.runtime, "probe", lambda config, name: runtime)
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
     folder = config.models / "model"
@@ -54,8 +56,7 @@ def workload(tokens: int = 20) -> Workload:
 
 
 async def finished(comparison: Comparison) -> Comparison:
-    while not comparison.finished:
-        await asyncio.sleep(0.02)
+    await until(lambda: comparison.finished)
     return comparison
 
 
@@ -66,15 +67,19 @@ async def raced(host: Host, tokens: int = 20, sides: tuple[Side, ...] = SIDES) -
 
 
 async def streaming(comparison: Comparison) -> None:
-    while not any(trace.chunks for side in comparison.run.sides for trace in side.requests):
-        assert not comparison.finished, comparison.problem
-        await asyncio.sleep(0.02)
+    """Until every side has begun to answer."""
+
+    def answering() -> bool:
+        assert not comparison.finished, comparison.run.problem
+        return all(side.requests and side.requests[0].chunks for side in comparison.run.sides)
+
+    await until(answering)
 
 
 async def test_race(host: Host) -> None:
     comparison = await raced(host)
     run = comparison.run
-    assert comparison.problem is None
+    assert comparison.run.problem is None
     assert run.status == "done"
     for side in run.sides:
         [trace] = side.requests
@@ -120,7 +125,7 @@ async def test_stop_in_the_middle(host: Host) -> None:
     comparison.stop()
     await finished(comparison)
     assert comparison.run.status == "stopped"
-    assert comparison.problem is None
+    assert comparison.run.problem is None
     for side in comparison.run.sides:
         [trace] = side.requests
         assert trace.problem is not None
@@ -135,7 +140,7 @@ async def test_stop_while_starting(host: Host) -> None:
     comparison.stop()
     await finished(comparison)
     assert comparison.run.status == "stopped"
-    assert comparison.problem is None
+    assert comparison.run.problem is None
     # The host is free again.
     assert (await raced(host)).run.status == "done"
 
@@ -145,9 +150,9 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compare, "WARM_UP_TOKENS", 100_000)
     comparison = host.comparison(SIDES, workload(), None)
     await host.start(comparison, "a test")
-    while {progress.stage for progress in comparison.progress} != {"first_request"}:
-        assert not comparison.finished
-        await asyncio.sleep(0.01)
+    await until(lambda: {progress.stage for progress in comparison.progress} == {"first_request"})
+    # Its requests are under way, not only being prepared.
+    await asyncio.sleep(0.5)
     comparison.stop()
     await finished(comparison)
     assert comparison.run.status == "stopped"
@@ -165,8 +170,8 @@ async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compare.command, "build", built)
     comparison = await raced(host)
     assert comparison.run.status == "failed"
-    assert comparison.problem is not None
-    assert "ngram" in say_problem(comparison.problem)
+    assert comparison.run.problem is not None
+    assert "ngram" in say_problem(comparison.run.problem)
     a, b = comparison.run.sides
     assert a.problem is None
     assert b.problem is not None
@@ -185,8 +190,7 @@ async def test_engine_that_dies_while_streaming(host: Host) -> None:
     assert victim._process is not None
     victim._process.process.terminate()
     index = next(i for i, side in enumerate(comparison.run.sides) if str(victim.uds) in side.command)
-    while not comparison.run.sides[index].requests[0].ended:
-        await asyncio.sleep(0.02)
+    await until(lambda: comparison.run.sides[index].requests[0].ended)
     # The other side goes on.
     assert not comparison.run.sides[1 - index].requests[0].ended
     comparison.stop()
@@ -224,7 +228,7 @@ async def test_stop_while_waiting_in_line(host: Host) -> None:
     await host.start(waiting, "ben's page", wait=True)
     await asyncio.sleep(0)
     waiting.stop()
-    await asyncio.wait_for(finished(waiting), 5)
+    await finished(waiting)
     assert waiting.run.status == "stopped"
     await streaming(first)
     first.stop()

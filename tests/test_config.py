@@ -17,7 +17,11 @@ GIVEN = {
     "PLAYGROUND_HOST": ("0.0.0.0", "host", "0.0.0.0"),
     "PLAYGROUND_PORT": ("80", "port", 80),
     "PLAYGROUND_AUTH": ("me:a:b", "auth", ("me", "a:b")),
-    "PLAYGROUND_RUNTIMES": ("new=/n/python, old=/o/python", "runtimes", {"new": Path("/n/python"), "old": Path("/o/python")}),
+    "PLAYGROUND_RUNTIMES": (
+        "new=/n/python, old=/o/python",
+        "runtimes",
+        {"new": Path("/n/python"), "old": Path("/o/python")},
+    ),
     "PLAYGROUND_ALLOWED_MODELS": ("a/b, c", "allowed_models", ("a/b", "c")),
     "PLAYGROUND_TRUST_REMOTE_CODE": ("1", "trust_remote_code", True),
     "PLAYGROUND_EXTRA_FLAGS": ("0", "extra_flags", False),

@@ -52,9 +52,7 @@ def test_gpus_of_their_own(gpus: int, wanted: list[int], expected: list[tuple[in
     assert {placement.sharing for placement in placed} == {1}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "wanted", "expected"), [(1, [1, 1], [(0,), (0,)]), (2, [2, 1], [(0, 1), (0,)])]
-)
+@pytest.mark.parametrize(("gpus", "wanted", "expected"), [(1, [1, 1], [(0,), (0,)]), (2, [2, 1], [(0, 1), (0,)])])
 def test_gpus_shared(gpus: int, wanted: list[int], expected: list[tuple[int, ...]]) -> None:
     placed = place([side(count) for count in wanted], ["cuda"] * len(wanted), host(gpus=gpus))
     assert [placement.gpus for placement in placed] == expected

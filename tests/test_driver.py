@@ -1,4 +1,4 @@
-"""The load driver, as the playground uses it: through `Load`, in its own process, against a server that misbehaves."""
+"""The load driver as the playground uses it: by `Load`, in its own process, against a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import psutil
 import pytest
-from conftest import eventually, gone
+from conftest import gone, until
 from fake_server import FakeServer, Reply, Script, Steady, payload, role, token
 
 from playground.config import Config
@@ -119,8 +118,7 @@ async def test_role_only_chunk_is_not_the_first_token(serve: Serve) -> None:
         run = load.run()
         await anext(run)
         # Sent, and the role has come: yet there is no chunk until the token does.
-        while not server.replies:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(server.replies))
         await asyncio.sleep(0.1)
         assert load.traces[0].chunks == []
         go_on.set()
@@ -420,13 +418,13 @@ asyncio.run(main())
 async def test_driver_does_not_survive_its_parent(config: Config) -> None:
     uds = config.state / "e.sock"
     async with FakeServer(Steady(rate=20, tokens=100_000), uds=uds) as server:
-        parent = subprocess.Popen([sys.executable, "-c", PARENT, str(uds)], stdout=subprocess.PIPE)
+        command = [sys.executable, "-c", PARENT, str(uds)]
+        parent = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         assert parent.stdout is not None
-        assert await asyncio.to_thread(parent.stdout.readline) == b"going\n"
+        assert await parent.stdout.readline() == b"going\n"
         drivers = _drivers(parent.pid)
         assert len(drivers) == 1
         os.kill(parent.pid, signal.SIGKILL)
-        await asyncio.to_thread(parent.wait)
-        parent.stdout.close()
-        assert await asyncio.to_thread(eventually, lambda: gone(drivers[0].pid))
+        await parent.wait()
+        await until(lambda: gone(drivers[0].pid))
         await asyncio.wait_for(server.replies[0].closed.wait(), 10)

@@ -92,7 +92,7 @@ def test_detail_is_said(message_id: str, words: str) -> None:
 def test_refused_settings_are_told_in_vllms_words() -> None:
     log = [
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for SchedulerConfig",
-        "  Value error, max_num_batched_tokens (8) must be greater than or equal to max_num_seqs (16). [type=value_error]",
+        "  Value error, max_num_batched_tokens (8) must be at least max_num_seqs (16). [type=value_error]",
     ]
     failure = diagnose(log, 1, "/s/e.log")
     assert failure.message_id == "failure.validation"

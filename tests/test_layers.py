@@ -21,7 +21,9 @@ LAYERS = (
     {"app"},
 )
 FILES = sorted([ROOT / "app.py", *(ROOT / "playground").rglob("*.py")])
-STARTERS = re.compile(r"Popen|run|call|check_call|check_output|fork|forkpty|posix_spawnp?|spawn\w+|exec[lv]\w*|system")
+STARTERS = re.compile(
+    r"Popen|run|call|check_call|check_output|fork|forkpty|posix_spawnp?|spawn\w+|exec[lv]\w*|system"
+)
 
 
 def part(path: Path) -> str:
@@ -95,7 +97,9 @@ def test_only_the_store_knows_sql(path: Path) -> None:
     if part(path) == "store":
         return
     assert not [name for name in imports(path) if name.split(".")[0] in ("sqlite3", "sqlite_utils")]
-    statement = re.compile(r"\s*(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA) ?", re.S)
+    statement = re.compile(
+        r"\s*(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA) ?", re.S
+    )
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not statement.match(node.value), node.value

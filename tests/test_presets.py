@@ -116,7 +116,9 @@ def test_only_overrides_are_written(write: Write) -> None:
 
 
 def test_a_sides_speculation_replaces_the_common_one(write: Write) -> None:
-    text = GOOD.replace("[common.knobs]", '[common.speculation]\nmethod = "draft_model"\nmodel = "d"\n[common.knobs]')
+    text = GOOD.replace(
+        "[common.knobs]", '[common.speculation]\nmethod = "draft_model"\nmodel = "d"\n[common.knobs]'
+    )
     a, b = presets.load(write(text)).sides
     assert a.engine.draft == "d"
     # A field of another method would be an error here.

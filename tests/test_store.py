@@ -36,7 +36,7 @@ CREATE UNIQUE INDEX "idx__sqlite_migrations_migration_set_name" ON "_sqlite_migr
 INSERT INTO "_sqlite_migrations" VALUES (1, 'playground', '001_history', '2026-11-29 19:24:39.967114+00:00');
 CREATE TABLE "runs" ("id" TEXT PRIMARY KEY, "created_at" TEXT NOT NULL, "mode" TEXT NOT NULL,
   "status" TEXT NOT NULL, "preset" TEXT, "seed" INTEGER NOT NULL, "workload" TEXT NOT NULL,
-  "machine" TEXT NOT NULL);
+  "machine" TEXT NOT NULL, "problem" TEXT);
 CREATE TABLE "sides" ("run_id" TEXT REFERENCES "runs"("id"), "position" INTEGER, "label" TEXT NOT NULL,
   "settings" TEXT NOT NULL, "command" TEXT, "runtime_version" TEXT, "device" TEXT, "placement" TEXT,
   "contended" INTEGER, "before" TEXT, "after" TEXT, "problem" TEXT, "log_tail" TEXT,
@@ -48,7 +48,8 @@ CREATE TABLE "requests" ("run_id" TEXT REFERENCES "runs"("id"), "position" INTEG
 CREATE TABLE "samples" ("run_id" TEXT REFERENCES "runs"("id"), "position" INTEGER, "ms" REAL,
   "counters" TEXT NOT NULL, PRIMARY KEY ("run_id", "position", "ms"));
 CREATE INDEX "idx_runs_created_at" ON "runs" ("created_at");
-INSERT INTO "runs" VALUES ('r0', '2026-01-01T00:00:00+00:00', 'race', 'done', NULL, 0, '{"prompt":"old"}', '{}');
+INSERT INTO "runs" VALUES ('r0', '2026-01-01T00:00:00+00:00', 'race', 'done', NULL, 0, '{"prompt":"old"}', '{}',
+  NULL);
 INSERT INTO "sides" VALUES ('r0', 0, 'A', '{"target":"t"}', '', NULL, NULL, '', 1, NULL, NULL, NULL, NULL);
 INSERT INTO "requests" VALUES ('r0', 0, 0, 0.5, '[{"role":"user","content":"old"}]', 'ab', '[1,2]',
   '[[10.0,1,"a"],[20.0,1,"b"]]', 'stop', 3, 2, NULL, NULL, 1);
@@ -135,7 +136,9 @@ def full_run() -> Run:
         problem=Problem("failure.killed", {"code": 137, "log": "/s/e.log"}),
         log_tail=["first", "last 汉"],
     )
-    sampling = Sampling(max_tokens=5, temperature=0.7, top_p=0.9, top_k=4, seed=None, stop=("a", "b"), ignore_eos=True)
+    sampling = Sampling(
+        max_tokens=5, temperature=0.7, top_p=0.9, top_k=4, seed=None, stop=("a", "b"), ignore_eos=True
+    )
     return Run(
         id="r1",
         created_at="2026-11-29T18:00:00+08:00",
@@ -146,6 +149,7 @@ def full_run() -> Run:
         status="failed",
         machine={"cpu": "x", "cores": 2, "gpus": [{"name": "H200"}], "native_bf16": False},
         seed=7,
+        problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
     )
 
 
@@ -366,12 +370,12 @@ def test_filters(history: History, filters: dict[str, str], ids: list[str]) -> N
     answer = RequestTrace(second.workload.conversation, chunks=[Chunk(1.0, 1, "an old clockmaker")])
     second.sides[0].requests = [answer]
     saved(history, second)
-    saved(history, run("r3", prompt="100% of a_b \\ \"quoted\"\nline", created_at="2026-11-03"))
+    saved(history, run("r3", prompt='100% of a_b \\ "quoted"\nline', created_at="2026-11-03"))
     assert [summary.id for summary in history.summaries(**filters)] == ids
 
 
-@pytest.mark.parametrize("text", ['"quoted"', "b \\ ", "quoted\"\nline"])
+@pytest.mark.parametrize("text", ['"quoted"', "b \\ ", 'quoted"\nline'])
 def test_text_as_it_was_typed_is_found(history: History, text: str) -> None:
     """The database keeps prompts as JSON; who searches does not know."""
-    saved(history, run("r1", prompt="100% of a_b \\ \"quoted\"\nline"))
+    saved(history, run("r1", prompt='100% of a_b \\ "quoted"\nline'))
     assert [summary.id for summary in history.summaries(text=text)] == ["r1"]

@@ -78,7 +78,15 @@ def test_line_ends(end: str) -> None:
         (event(payload({"content": None}, finish="stop")), []),
         (event(payload({"content": ""}, ids=[5])), [""]),
     ],
-    ids=["comment", "other fields", "completions", "reasoning", "reasoning, new name", "finish", "half a character"],
+    ids=[
+        "comment",
+        "other fields",
+        "completions",
+        "reasoning",
+        "reasoning, new name",
+        "finish",
+        "half a character",
+    ],
 )
 def test_shapes(data: bytes, texts: list[str]) -> None:
     _, deltas = fed(response(data))

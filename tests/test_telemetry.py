@@ -86,9 +86,7 @@ def test_idle(running: int | None, waiting: int | None, idle: bool) -> None:
     assert Counters(running=running, waiting=waiting).idle is idle
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "expected"), [(200, PAGE, PLAIN), (503, PAGE, None), (None, "", None)]
-)
+@pytest.mark.parametrize(("status", "text", "expected"), [(200, PAGE, PLAIN), (503, PAGE, None), (None, "", None)])
 async def test_an_engine_that_does_not_answer_is_unknown(
     status: int | None, text: str, expected: Counters | None
 ) -> None:

@@ -25,7 +25,16 @@ SECTIONS = {message_id.split(".")[0] for message_id in table()}
 ID = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*(?<!_)")
 FILE_NAME = re.compile(r".*\.(db|lock|json|toml|log|sock|css|js|py|txt|html)")
 # Calls whose first argument is a message id.
-SAYING = {"say", "Problem", "PlaygroundError", "InvalidInput", "WorkFailed", "ModelUnavailable", "EngineFailed", "HostBusy"}
+SAYING = {
+    "say",
+    "Problem",
+    "PlaygroundError",
+    "InvalidInput",
+    "WorkFailed",
+    "ModelUnavailable",
+    "EngineFailed",
+    "HostBusy",
+}
 
 
 @cache
@@ -73,7 +82,10 @@ def makes(text: str, depth: int = 3) -> bool:
         return False
     matches = (re.fullmatch(pattern, text) for pattern in templates())
     # An f-string that is only a hole makes everything, and so says nothing.
-    return any(m and m.groups() and "".join(m.groups()) != text and all(makes(g, depth - 1) for g in m.groups()) for m in matches)
+    return any(
+        m and m.groups() and "".join(m.groups()) != text and all(makes(g, depth - 1) for g in m.groups())
+        for m in matches
+    )
 
 
 def labels() -> set[str]:
@@ -146,7 +158,7 @@ def test_sentence(message_id: str) -> None:
 
 
 def test_every_call_fills_its_sentence() -> None:
-    """Where the id is written out and no ** hides the parameters. What `say_problem` adds itself is none of them."""
+    """Wherever the id is written out and no ** hides the parameters."""
     checked = 0
     for call in nodes(ast.Call):
         name = ast.unparse(call.func).rpartition(".")[2]

@@ -15,7 +15,6 @@ import psutil
 from ..domain.errors import InvalidInput
 from ..domain.settings import EngineSettings
 
-
 logger = logging.getLogger(__name__)
 
 

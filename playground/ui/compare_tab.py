@@ -24,7 +24,6 @@ from .labels import label, visitor_locale
 
 REPAINT_S = 0.04
 CHARTS_S = 0.5
-SIDES = 4
 ROLES = ("user", "assistant")
 
 
@@ -81,7 +80,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     with gr.Accordion(label("settings"), open=False), gr.Row():
         sides = [
             form.build(host.config, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
-            for index in range(SIDES)
+            for index in range(max(len(presets.load(name).sides) for name in presets.names()))
         ]
     with gr.Accordion(label("sampling"), open=False):
         with gr.Row():
@@ -128,12 +127,12 @@ def build(host: Host, machine: Machine) -> CompareTab:
 def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
     runs = _Runs(tab, host)
-    started = [tab.run_id, tab.race, tab.stop, tab.watch, tab.wait, tab.message]
+    started = [tab.run_id, tab.race, tab.stop, tab.stop_engines, tab.watch, tab.wait, tab.message]
 
     def on_preset(name: str, request: gr.Request) -> dict[Any, Any]:
         return _filled(tab, presets.load(name), machine, visitor_locale(request))
 
-    filled = [tab.card, tab.prompt, tab.system, tab.turns, tab.max_tokens, tab.temperature]
+    filled: list[Any] = [tab.card, tab.prompt, tab.system, tab.turns, tab.max_tokens, tab.temperature]
     filled += [tab.top_p, tab.top_k, tab.seed, tab.ignore_eos]
     filled += [part for side in tab.sides for part in (side.column, *side.components())]
     tab.preset.input(on_preset, tab.preset, filled, show_progress="hidden")
@@ -145,8 +144,10 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     ):
         begun = button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
         streams = {"show_progress": "hidden", "concurrency_limit": None}
-        begun.then(runs.paint, tab.run_id, [tab.panes, tab.race, tab.stop, tab.stop_engines], **streams)
-        begun.then(runs.draw, tab.run_id, [tab.charts], **streams)
+        # The page's framework searches its whole tree for each output of each message: the panes alone, then.
+        painted = begun.then(runs.paint, tab.run_id, tab.panes, **streams)
+        painted.then(runs.ended, None, [tab.race, tab.stop, tab.stop_engines], show_progress="hidden")
+        begun.then(runs.draw, tab.run_id, tab.charts, **streams)
     tab.stop.click(runs.stop, tab.run_id, None, show_progress="hidden", concurrency_limit=None)
     tab.stop_engines.click(runs.stop_engines, None, tab.message, concurrency_limit=None)
 
@@ -179,7 +180,8 @@ class _Runs:
             return {tab.run_id: "", tab.message: alert(busy, locale), **self._buttons(busy=True)}
         except PlaygroundError as error:
             return {tab.run_id: "", tab.message: alert(error, locale), **self._buttons(busy=False)}
-        shown = {tab.race: gr.update(interactive=False), tab.stop: gr.update(visible=True)}
+        disabled = gr.update(interactive=False)
+        shown = {tab.race: disabled, tab.stop_engines: disabled, tab.stop: gr.update(visible=True)}
         return {tab.run_id: comparison.run.id, tab.message: "", **self._buttons(busy=False), **shown}
 
     def _buttons(self, busy: bool) -> dict[Any, Any]:
@@ -191,34 +193,34 @@ class _Runs:
     def _followed(self, run_id: str) -> Comparison | None:
         return self._host.followed(run_id) if run_id else None
 
-    async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
-        tab, comparison = self._tab, self._followed(run_id)
+    async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
+        comparison = self._followed(run_id)
         if comparison is None:
             # A generator that yields nothing would empty its outputs.
-            yield {}
+            yield gr.skip()
             return
         painter = view.Painter(self._host.config, comparison.run, visitor_locale(request), comparison)
-        yield {tab.panes: painter.paint(whole=True), tab.stop_engines: gr.update(interactive=False)}
+        yield painter.paint(whole=True)
         while not comparison.finished:
             await asyncio.sleep(REPAINT_S)
-            yield {tab.panes: painter.paint()}
-        yield {
-            tab.panes: painter.paint(whole=True),
-            tab.race: gr.update(interactive=True),
-            tab.stop: gr.update(visible=False),
-            tab.stop_engines: gr.update(interactive=True),
-        }
+            yield painter.paint()
+        yield painter.paint(whole=True)
 
-    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
+    async def ended(self) -> dict[Any, Any]:
+        tab = self._tab
+        enabled = gr.update(interactive=True)
+        return {tab.race: enabled, tab.stop: gr.update(visible=False), tab.stop_engines: enabled}
+
+    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
         comparison, locale = self._followed(run_id), visitor_locale(request)
         if comparison is None:
-            yield {}
+            yield gr.skip()
             return
         status: Status = "running"
         while status == "running":
             status = comparison.run.status
             if comparison.phase in ("streaming", "finished"):
-                yield {self._tab.charts: await asyncio.to_thread(view.draw, comparison.run, locale)}
+                yield await asyncio.to_thread(view.draw, comparison.run, locale)
             await asyncio.sleep(CHARTS_S)
 
     async def stop(self, run_id: str) -> None:

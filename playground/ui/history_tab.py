@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -54,10 +55,12 @@ def wire(tab: HistoryTab, host: Host) -> None:
         found = host.history.summaries(text=text, model=model, preset=preset or "")
         nothing = "none" if text or model or preset else "empty"
         return {
-            tab.runs: {
-                "headers": [say(f"ui.col_{name}", locale) for name in COLUMNS],
-                "rows": [{"id": item.id, "cells": _cells(item, locale)} for item in found],
-            },
+            tab.runs: json.dumps(
+                {
+                    "headers": [say(f"ui.col_{name}", locale) for name in COLUMNS],
+                    "rows": [{"id": item.id, "cells": _cells(item, locale)} for item in found],
+                }
+            ),
             tab.preset: gr.update(choices=["", *host.history.presets()]),
             tab.note: "" if found else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from functools import cache
@@ -52,9 +53,9 @@ def chart_grid() -> gr.HTML:
     )
 
 
-def draw(run: Run, locale: Locale) -> dict[str, Any]:
+def draw(run: Run, locale: Locale) -> str:
     """The charts' value."""
-    return {"figures": {name: make(run.sides, locale) for name, make in charts.CHARTS.items()}}
+    return json.dumps({name: make(run.sides, locale) for name, make in charts.CHARTS.items()})
 
 
 class Painter:
@@ -67,13 +68,13 @@ class Painter:
         self._sides = [_SidePainter(config, side, locale) for side in run.sides]
         self._facts_at = 0.0
 
-    def paint(self, *, whole: bool = False) -> dict[str, Any]:
+    def paint(self, *, whole: bool = False) -> str:
         """The panes' value: new tokens always, facts a few times a second, everything again if `whole`."""
         now = time.monotonic()
         with_facts = whole or now - self._facts_at >= FACTS_INTERVAL_S
         if with_facts:
             self._facts_at = now
-        return {
+        painted = {
             "run": self._run.id,
             "headline": self._headline(),
             "note": self._note(),
@@ -84,6 +85,7 @@ class Painter:
                 for index, painter in enumerate(self._sides)
             ],
         }
+        return json.dumps(painted)
 
     def _headline(self) -> str:
         run, locale = self._run, self._locale

@@ -16,8 +16,7 @@ function library() {
 }
 
 async function show() {
-  const figures = props.value && props.value.figures;
-  if (!figures) return;
+  if (!props.value) return;
   const message = element.querySelector('.charts-message');
   try {
     await library();
@@ -26,7 +25,7 @@ async function show() {
     return;
   }
   const colour = getComputedStyle(element).color;
-  for (const [name, figure] of Object.entries(figures)) {
+  for (const [name, figure] of Object.entries(JSON.parse(props.value))) {
     const box = (boxes[name] ??= element.querySelector(`[data-chart="${name}"]`));
     const layout = {...figure.layout, autosize: true, font: {...figure.layout.font, color: colour}};
     await window.Plotly.react(box, figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: false});

@@ -1,6 +1,6 @@
 // The list of runs: one button a row, so that the keyboard opens a run too.
 function show() {
-  const value = props.value;
+  const value = props.value && JSON.parse(props.value);
   const table = element.querySelector('table');
   table.replaceChildren();
   if (!value || !value.rows.length) return;

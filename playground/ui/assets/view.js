@@ -1,5 +1,6 @@
-// The panes of a run. `value` carries only what is new: tokens from index `from` on (with some overlap, since a
-// repaint may be skipped), and facts when they changed. Text always goes in as text, never as markup.
+// The panes of a run. `value` is JSON in a string (the page's framework would wrap each nested value in a proxy of its
+// own), and carries only what is new: tokens from index `from` on (with some overlap, since a repaint may be skipped),
+// and facts when they changed. Text always goes in as text, never as markup.
 const root = element.querySelector('.panes');
 const panes = [];
 let run = null;
@@ -28,41 +29,52 @@ function build(value) {
     const answer = make(box, 'div', 'answer');
     answer.tabIndex = 0;
     answer.setAttribute('aria-label', side.label);
-    const empty = make(answer, 'p', 'empty', value.empty);
+    const text = make(answer, 'div', 'text');
+    const empty = make(text, 'p', 'empty', value.empty);
     const problem = make(box, 'div', 'problem');
     const legend = make(box, 'div', 'legend');
     const facts = make(box, 'dl', 'facts');
     const details = make(box, 'details', 'command');
     make(details, 'summary', '', value.command_label);
     const command = make(details, 'code');
-    panes.push({place, stage, stageText, bar, answer, empty, problem, legend, facts, details, command, count: 0});
+    panes.push({place, stage, stageText, bar, text, empty, problem, legend, facts, details, command, values: [], count: 0});
   }
 }
 
 function append(pane, side) {
   if (side.reset) {
-    pane.answer.querySelectorAll('.token').forEach((node) => node.remove());
+    pane.text.querySelectorAll('.token').forEach((node) => node.remove());
     pane.count = 0;
   }
   const fresh = side.spans.slice(Math.max(0, pane.count - side.from));
   if (!fresh.length) return;
-  pane.empty.hidden = true;
-  const atEnd = pane.answer.scrollHeight - pane.answer.scrollTop - pane.answer.clientHeight < 24;
-  const fragment = document.createDocumentFragment();
-  for (const [text, drafted] of fresh) make(fragment, 'span', drafted ? 'token draft' : 'token', text);
-  pane.answer.appendChild(fragment);
   pane.count += fresh.length;
-  if (atEnd) pane.answer.scrollTop = pane.answer.scrollHeight;
+  pane.empty.hidden = true;
+  // Neighbours of one colour share an element: fewer to lay out. The style sheet keeps the view at the end.
+  const fragment = document.createDocumentFragment();
+  let last = null;
+  for (const [text, drafted] of fresh) {
+    if (last && last.drafted === drafted) last.text += text;
+    else fragment.appendChild((last = {text, drafted, node: document.createElement('span')}).node);
+    last.node.className = drafted ? 'token draft' : 'token';
+    last.node.textContent = last.text;
+  }
+  pane.text.appendChild(fragment);
 }
 
 function showFacts(pane, side) {
-  pane.facts.replaceChildren();
-  for (const [name, text, help] of side.facts) {
-    const item = make(pane.facts, 'div');
-    item.title = help;
-    make(item, 'dt', '', name);
-    make(item, 'dd', '', text);
+  if (pane.values.length !== side.facts.length) {
+    pane.facts.replaceChildren();
+    pane.values = side.facts.map(([name, , help]) => {
+      const item = make(pane.facts, 'div');
+      item.title = help;
+      make(item, 'dt', '', name);
+      return make(item, 'dd');
+    });
   }
+  side.facts.forEach(([, text], index) => {
+    if (pane.values[index].textContent !== text) pane.values[index].textContent = text;
+  });
 }
 
 function showLegend(pane, legend) {
@@ -78,8 +90,8 @@ function showProblem(pane, problem) {
 }
 
 function show() {
-  const value = props.value;
-  if (!value || !value.sides) return;
+  if (!props.value) return;
+  const value = JSON.parse(props.value);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   element.querySelector('.headline').textContent = value.headline;
   element.querySelector('.note').textContent = value.note;
