@@ -357,7 +357,8 @@ async def test_pause_of_30_seconds_loses_nothing(config: Config) -> None:
 # Stopping
 
 
-async def test_stop_keeps_what_came_and_closes_the_connection(serve: Serve) -> None:
+@pytest.mark.parametrize("how", ["stop", "SIGTERM"])
+async def test_stop_keeps_what_came_and_closes_the_connection(serve: Serve, how: str) -> None:
     async def script(reply: Reply) -> None:
         await reply.begin()
         await reply.event(token("kept", [1], completion_tokens=1))
@@ -366,8 +367,14 @@ async def test_stop_keeps_what_came_and_closes_the_connection(serve: Serve) -> N
     async with serve(script) as server:
         load = load_for(server.endpoint)
         async for index in load.run():
-            if load.traces[index].chunks:
+            if not load.traces[index].chunks:
+                continue
+            if how == "stop":
                 load.stop()
+            else:
+                # From outside, as when the machine shuts down.
+                for driver in _drivers(os.getpid()):
+                    driver.terminate()
         # The engine aborts a request when its connection closes: it has to notice.
         await asyncio.wait_for(server.replies[0].closed.wait(), 10)
     trace = load.traces[0]

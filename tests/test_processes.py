@@ -19,7 +19,7 @@ from playground.processes import Guarded, run_json, run_lines
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
-# A server with three workers: one obeys, one is deaf to SIGTERM, one has a session of its own. argv[1] gets all pids.
+# A server with three workers: one obeys, one is deaf to SIGTERM, one has its own session. argv[1] gets all pids.
 STUBBORN = """
 import os, signal, sys, time
 def worker(prepare):

@@ -29,7 +29,7 @@ def test_estimate_takes_a_chunk_for_a_step(sizes: list[int], expected: str) -> N
         # A draft model drafts in every step: the steps alone account for every token, however chunks were merged.
         ([1, 4, 2], [3, 1], ".DDD.D."),
         ([1, 6], [3, 1], ".DDD.D."),
-        ([3, 4], [3, 1], ".DDD.D."),
+        ([5, 2], [3, 1], ".DDD.D."),
         ([1, 1, 4, 1], [0, 3, 0], "..DDD.."),
         # Cut by a stop or by the length limit: the last step counts accepted tokens that never arrived.
         ([1, 4, 2], [3, 2], ".DDD.DD"),
