@@ -111,9 +111,12 @@ class Comparison:
 
     async def execute(self) -> None:
         """Run it to its end, under the pool's lease; then `run.status` and `problem` tell how it went."""
-        self._task = asyncio.current_task()
         status: Status = "failed"
         await asyncio.to_thread(self._history.begin, self.run)
+        if self.finished:
+            await asyncio.to_thread(self._history.finish, self.run)
+            return
+        self._task = asyncio.current_task()
         try:
             await self._race(await self._engines())
             status = "stopped" if self._stopping else "done"
@@ -144,7 +147,7 @@ class Comparison:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""
         self._stopping = True
         if self._task is None:
-            # Still in line: it never had the engines, and leaves no trace in the history.
+            # Still in line, or just begun: there is nothing to end yet.
             self.run.status, self.phase = "stopped", "finished"
         elif self._load is not None:
             self._load.stop()

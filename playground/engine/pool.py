@@ -22,6 +22,8 @@ from .server import Engine
 
 logger = logging.getLogger(__name__)
 
+HOST_POLL_S = 0.5
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -74,7 +76,7 @@ class Pool:
         async with self._lease:
             self.holder = holder
             try:
-                self._lock_host(holder)
+                await self._lock_host(holder, wait)
                 yield
             finally:
                 self.holder = None
@@ -143,13 +145,15 @@ class Pool:
                 logger.info("stopping engines after %.0f s without a run", idle_s)
                 await self.stop_all()
 
-    def _lock_host(self, holder: Holder) -> None:
+    async def _lock_host(self, holder: Holder, wait: bool) -> None:
         self._config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._host_lock.is_locked:
+        while not self._host_lock.is_locked:
             try:
                 self._host_lock.acquire(timeout=0)
             except filelock.Timeout as error:
-                raise HostBusy("host.busy", **_shown(self._read_holder())) from error
+                if not wait:
+                    raise HostBusy("host.busy", **_shown(self._read_holder())) from error
+                await asyncio.sleep(HOST_POLL_S)
         self._holder_file.write_text(json.dumps(asdict(holder)))
 
     def _read_holder(self) -> Holder | None:

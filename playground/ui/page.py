@@ -57,7 +57,6 @@ def launch_options(host: Host) -> dict[str, Any]:
         "run_history": False,
         "enable_monitoring": False,
         "footer_links": [],
-        "show_error": True,
         "quiet": True,
     }
 
