@@ -141,6 +141,10 @@ async def test_stop_while_starting(host: Host) -> None:
     await finished(comparison)
     assert comparison.run.status == "stopped"
     assert comparison.run.problem is None
+    await until(lambda: host.pool.holder is None)
+    found = host.history.get(comparison.run.id)
+    assert found is not None
+    assert found.status == "stopped"
     # The host is free again.
     assert (await raced(host)).run.status == "done"
 

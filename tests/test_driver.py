@@ -367,20 +367,38 @@ async def test_stop_keeps_what_came_and_closes_the_connection(serve: Serve, how:
     async with serve(script) as server:
         load = load_for(server.endpoint)
         async for index in load.run():
-            if not load.traces[index].chunks:
-                continue
-            if how == "stop":
-                load.stop()
-            else:
-                # From outside, as when the machine shuts down.
-                for driver in _drivers(os.getpid()):
-                    driver.terminate()
+            if load.traces[index].chunks and not load.traces[index].ended:
+                if how == "stop":
+                    load.stop()
+                else:
+                    # From outside, as when the machine shuts down.
+                    _drivers(os.getpid())[0].terminate()
         # The engine aborts a request when its connection closes: it has to notice.
         await asyncio.wait_for(server.replies[0].closed.wait(), 10)
     trace = load.traces[0]
     assert problem_of(trace) == "stream.stopped"
     assert trace.output_text == "kept"
     assert trace.output_tokens == 1
+
+
+async def test_stop_pressed_again_and_again(serve: Serve) -> None:
+    """Also while the driver is on its way out, and when it has gone."""
+
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.event(token("kept", [1]))
+        await reply.closed.wait()
+
+    async with serve(script) as server:
+        load = load_for(server.endpoint)
+        async for index in load.run():
+            if load.traces[index].chunks:
+                for _ in range(200):
+                    load.stop()
+                    await asyncio.sleep(0.001)
+        load.stop()
+    assert problem_of(load.traces[0]) == "stream.stopped"
+    assert load.traces[0].output_text == "kept"
 
 
 async def test_stop_before_the_driver_is_ready(serve: Serve) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -16,12 +16,12 @@ from ..domain.errors import InvalidInput
 from ..domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
 from ..engine import runtime
 from ..presets import Side, choices, validate
+from . import view
 from .labels import label
 
 METHODS = list(SPECULATION_METHODS)
 DRAFTING = ("draft_model", "eagle", "eagle3")
 LOOKUP = ("ngram", "ngram_gpu")
-DEFAULT = ""
 # Fields of the speculation that have a component of their own; the rest goes through the JSON box.
 OWN_FIELDS = {"method", "model", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max"}
 
@@ -42,12 +42,12 @@ class SideForm:
     runtime: gr.Dropdown
     extra_flags: gr.Textbox
     trust_remote_code: gr.Checkbox
-    knobs: dict[str, gr.components.Component] = field(default_factory=dict)
+    knobs: gr.HTML
 
     def components(self) -> list[gr.components.Component]:
         """All inputs, in a fixed order."""
         named = [self.label, self.target, self.method, self.draft, self.k, self.lookup_min, self.lookup_max]
-        return [*named, self.more, self.runtime, self.extra_flags, self.trust_remote_code, *self.knobs.values()]
+        return [*named, self.more, self.runtime, self.extra_flags, self.trust_remote_code, self.knobs]
 
 
 def build(config: Config, side: Side, visible: bool) -> SideForm:
@@ -85,7 +85,13 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
                     visible=values["method"] != "off",
                 )
             with gr.Tab(label("tab_knobs")):
-                knobs = {field: _knob(field, values["knobs"].get(field)) for field in Knobs.model_fields}
+                knobs = gr.HTML(
+                    values["knobs"],
+                    html_template='<div class="knobs"></div>',
+                    js_on_load=view.asset("knobs.js"),
+                    apply_default_css=False,
+                    fields=[(name, _choices(name)) for name in Knobs.model_fields],
+                )
                 runtimes = runtime.names(config)
                 which = gr.Dropdown(
                     runtimes, value=values["runtime"], label=label("runtime"), visible=len(runtimes) > 1
@@ -106,20 +112,14 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
     return form
 
 
-def _knob(name: str, value: object) -> gr.components.Component:
-    """Free text, or a choice; empty always means the engine's default."""
-    known = choices(Knobs, name)
-    annotation = str(Knobs.model_fields[name].annotation)
-    if known is None and "bool" in annotation:
-        known = ["true", "false"]
-    if known is not None:
-        return gr.Dropdown([DEFAULT, *known], value=_text(value), label=name, info=label("knob_default"))
-    return gr.Textbox(_text(value), label=name, placeholder=label("knob_default"), max_lines=1)
+def _choices(knob: str) -> list[str] | None:
+    """What a knob can be set to, or None for free text."""
+    if "bool" in str(Knobs.model_fields[knob].annotation):
+        return ["true", "false"]
+    return choices(Knobs, knob)
 
 
-def _text(value: object) -> str:
-    if value is None:
-        return DEFAULT
+def _text(value: int | float | bool | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -139,7 +139,7 @@ def _values(side: Side) -> dict[str, Any]:
         "label": side.label,
         "target": settings.target,
         "method": speculation["method"],
-        "draft": settings.draft or DEFAULT,
+        "draft": settings.draft or "",
         "k": speculation.get("num_speculative_tokens", 5),
         "lookup_min": speculation.get("prompt_lookup_min", 2),
         "lookup_max": speculation.get("prompt_lookup_max", 5),
@@ -147,7 +147,7 @@ def _values(side: Side) -> dict[str, Any]:
         "runtime": settings.runtime,
         "extra_flags": shlex.join(settings.extra_flags),
         "trust_remote_code": settings.trust_remote_code,
-        "knobs": settings.knobs.overrides(),
+        "knobs": json.dumps({name: _text(value) for name, value in settings.knobs.overrides().items()}),
     }
 
 
@@ -168,6 +168,7 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
         form.runtime: values["runtime"],
         form.extra_flags: values["extra_flags"],
         form.trust_remote_code: values["trust_remote_code"],
+        form.knobs: values["knobs"],
     }
     for component, name in (
         (form.draft, "draft"),
@@ -177,7 +178,6 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
         (form.more, "more"),
     ):
         changed[component] = gr.update(value=values[name], visible=shown[component]["visible"])
-    changed |= {component: _text(values["knobs"].get(name)) for name, component in form.knobs.items()}
     return changed
 
 
@@ -192,12 +192,11 @@ def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
         speculation["model"] = (given[form.draft] or "").strip()
     if method in LOOKUP:
         speculation |= {"prompt_lookup_min": given[form.lookup_min], "prompt_lookup_max": given[form.lookup_max]}
-    knobs = {field: value.strip() for field, box in form.knobs.items() if (value := str(given[box] or "")).strip()}
     settings = {
         "runtime": given[form.runtime],
         "target": (given[form.target] or "").strip(),
         "speculation": speculation,
-        "knobs": knobs,
+        "knobs": json.loads(given[form.knobs] or "{}"),
         "trust_remote_code": bool(given[form.trust_remote_code]),
         "extra_flags": shlex.split(given[form.extra_flags] or ""),
     }

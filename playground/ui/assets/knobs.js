@@ -1,0 +1,33 @@
+// All knobs of one side in one component. `value` is JSON in a string: knob -> text, only those that were set.
+// `fields` lists [name, choices or null]; an empty field is the engine's default.
+const grid = element.querySelector('.knobs');
+const inputs = {};
+
+function field(name, choices) {
+  const label = document.createElement('label');
+  const caption = document.createElement('span');
+  caption.textContent = name;
+  const input = document.createElement(choices ? 'select' : 'input');
+  for (const choice of choices ? ['', ...choices] : []) input.appendChild(new Option(choice, choice));
+  if (!choices) input.spellcheck = false;
+  input.name = name;
+  input.addEventListener('change', () => {
+    const set = Object.entries(inputs).filter(([, one]) => one.value.trim() !== '');
+    props.value = JSON.stringify(Object.fromEntries(set.map(([key, one]) => [key, one.value.trim()])));
+  });
+  label.append(caption, input);
+  grid.appendChild(label);
+  inputs[name] = input;
+}
+
+function show() {
+  const set = JSON.parse(props.value || '{}');
+  for (const [name, input] of Object.entries(inputs)) {
+    const text = set[name] ?? '';
+    if (input.value !== text) input.value = text;
+  }
+}
+
+for (const [name, choices] of props.fields) field(name, choices);
+watch('value', show);
+show();
