@@ -35,7 +35,8 @@ class Runtime:
 
 
 def names(config: Config) -> list[str]:
-    return [DEFAULT, *config.runtimes]
+    """The default first; the host may have put another interpreter in its place."""
+    return list(dict.fromkeys([DEFAULT, *config.runtimes]))
 
 
 def interpreter(config: Config, name: str) -> Path:
