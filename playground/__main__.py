@@ -76,7 +76,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     preset = presets.load(arguments.preset)
     workload = preset.workload
     if arguments.prompt is not None:
-        given = {**workload.model_dump(exclude_none=True), "prompt": arguments.prompt}
+        given = {**workload.model_dump(), "prompt": arguments.prompt}
         workload = presets.validate(type(workload), given, where="--prompt")
     run = asyncio.run(_run_comparison(preset, workload, quiet=arguments.json))
     _print_json(compare_document(run)) if arguments.json else _print_run(run)

@@ -80,7 +80,7 @@ class Comparison:
             workload=workload,
             preset=preset,
             sides=[SideRecord(side.label, side.engine) for side in sides],
-            seed=workload.sampling.seed or 0,
+            seed=workload.sampling.seed,
         )
         self.progress = [Progress(since=time.monotonic()) for _ in sides]
         self.phase = "waiting"

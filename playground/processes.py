@@ -130,9 +130,12 @@ class DriverProcess:
             raise subprocess.CalledProcessError(code, "playground.load.driver")
 
     def stop(self) -> None:
-        """It closes its connections, reports what arrived, and exits."""
-        if self._process.returncode is None:
-            self._process.terminate()
+        """It closes its connections, reports what arrived, and exits.
+
+        By the end of its input: a SIGTERM would kill a driver that has not yet installed its handler.
+        """
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     async def close(self) -> None:
         """Make sure that it is gone."""

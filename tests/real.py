@@ -30,7 +30,8 @@ def shuffled_copy(source: Path, destination: Path) -> Path:
         "import sys, torch, safetensors.torch as s\n"
         "torch.manual_seed(0)\n"
         "weights = s.load_file(sys.argv[1])\n"
-        "shuffled = {n: w[torch.randperm(w.shape[0])].contiguous() if w.dim() > 1 else w for n, w in weights.items()}\n"
+        "mixed = lambda w: w[torch.randperm(w.shape[0])].contiguous() if w.dim() > 1 else w\n"
+        "shuffled = {name: mixed(w) for name, w in weights.items()}\n"
         "s.save_file(shuffled, sys.argv[2], metadata={'format': 'pt'})\n"
     )
     destination.mkdir()

@@ -44,6 +44,10 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+def started(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+
+
 @pytest_asyncio.fixture
 async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
     """The playground as a user starts it, with a history of its own."""
@@ -58,7 +62,7 @@ async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]
         "PLAYGROUND_MODELS": str(model.parent),
         "PLAYGROUND_PORT": str(port),
     }
-    process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+    process = started(environment)
     url = f"http://127.0.0.1:{port}"
 
     def answers() -> bool:
@@ -79,9 +83,9 @@ async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]
 async def browser() -> AsyncIterator[Browser]:
     SHOTS.mkdir(parents=True, exist_ok=True)
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield started
-        await started.close()
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield launched
+        await launched.close()
 
 
 async def opened(

@@ -144,5 +144,5 @@ class Run:
     preset: str | None = None
     status: Status = "running"
     machine: dict[str, object] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = 0
     problem: Problem | None = None

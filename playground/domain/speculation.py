@@ -8,6 +8,7 @@ engine's own per-step arrays settle it, where they determine it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from .records import RequestTrace, StepArrays
 
@@ -31,11 +32,15 @@ def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool]
     if total == 0:
         return []
     origins = [False]
+    ends = {1}
     for count in steps.accepted:
         origins += [True] * count + [False]
+        ends.add(len(origins))
+    # A step's tokens come in one chunk: a chunk that ends inside a step says that undrafted steps are missing.
+    whole = ends.issuperset(accumulate(chunk_sizes[:-1]))
     # Only an answer's very last step can be cut short, by a stop or by the length limit.
     overshoot = len(origins) - total
-    if 0 <= overshoot <= (steps.accepted[-1] if steps.accepted else 0):
+    if whole and 0 <= overshoot <= (steps.accepted[-1] if steps.accepted else 0):
         return origins[:total]
     return _one_step_a_chunk(chunk_sizes, steps) or _laid_over_chunks(chunk_sizes, steps)
 

@@ -94,7 +94,9 @@ def _environment(
     runtime: Runtime, placement: Placement, settings: EngineSettings, cpu_kv_gib: int
 ) -> dict[str, str]:
     if placement.device != "cpu":
-        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, placement.gpus))}
+        # NVML counts by bus; CUDA by speed, unless told otherwise.
+        gpus = ",".join(map(str, placement.gpus))
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpus}
     added = {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, placement.cores))}
     if settings.knobs.kv_cache_memory_bytes is None:
         # Unset, the first engine takes half of the memory and the second finds none.

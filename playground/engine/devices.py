@@ -81,26 +81,27 @@ def machine() -> Machine:
 
 
 def place(sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine) -> list[Placement]:
-    """A core set for each CPU side; a GPU set for each GPU side, disjoint if there are enough, else shared.
+    """A core set for each CPU side; for each GPU side the GPUs that the fewest others use, so none if possible.
 
     Raises InvalidInput if one side alone wants more GPUs than there are.
     """
     on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]
-    on_gpu = [index for index, device in enumerate(devices) if device != "cpu"]
     placements: dict[int, Placement] = {}
     for position, index in enumerate(on_cpu):
         placements[index] = Placement("cpu", cores=_share(host.cores, position, len(on_cpu)))
-    wanted = [sides[index].gpus for index in on_gpu]
-    for index, count in zip(on_gpu, wanted, strict=True):
-        if count > len(host.gpus):
-            raise InvalidInput("settings.too_many_gpus", wanted=count, available=len(host.gpus))
-        if sum(wanted) <= len(host.gpus):
-            first = sum(placements[other].gpus != () and sides[other].gpus for other in on_gpu if other < index)
-            own = tuple(gpu.index for gpu in host.gpus[first : first + count])
-            placements[index] = Placement("cuda", gpus=own, contended=False)
-        else:
-            own = tuple(gpu.index for gpu in host.gpus[:count])
-            placements[index] = Placement("cuda", gpus=own, sharing=len(on_gpu))
+    users = {gpu.index: 0 for gpu in host.gpus}
+    chosen: dict[int, tuple[int, ...]] = {}
+    for index, side in enumerate(sides):
+        if index in placements:
+            continue
+        if side.gpus > len(users):
+            raise InvalidInput("settings.too_many_gpus", wanted=side.gpus, available=len(users))
+        chosen[index] = tuple(sorted(sorted(users, key=lambda gpu: users[gpu])[: side.gpus]))
+        for gpu in chosen[index]:
+            users[gpu] += 1
+    for index, own in chosen.items():
+        sharing = max(users[gpu] for gpu in own)
+        placements[index] = Placement("cuda", gpus=own, sharing=sharing, contended=sharing > 1)
     return [placements[index] for index in range(len(sides))]
 
 

@@ -13,7 +13,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for name, pattern in (
         ("vocabulary", r"Target and draft model should have the same vocabulary size"),
         ("context_too_long", r"User-specified max_model_len \(\d+\) is greater than the derived"),
-        ("kv_too_small", r"To serve at least one request with the model'?s'? max seq len"),
+        ("kv_too_small", r"To serve at least one request with the models?'s max seq len"),
         ("no_kv_memory", r"No available memory for the cache blocks"),
         ("gpu_busy", r"Free memory on device .* is less than desired"),
         ("gpu_memory", r"CUDA out of memory|torch\.OutOfMemoryError"),

@@ -59,7 +59,7 @@ class LogTail:
         return new
 
 
-@dataclass
+@dataclass(eq=False)
 class Engine:
     """A running vLLM server of ours on a private Unix socket."""
 

@@ -54,12 +54,12 @@ class Request(asyncio.Protocol):
         self.last_byte = now = time.perf_counter()
         if self.ended.done():
             return
+        problem: StreamProblem | None = None
         try:
-            deltas = self._reader.feed((now - self._sent) * 1000, data)
-        except StreamProblem as problem:
-            self.end(problem.kind, problem.detail)
-            return
-        for delta in deltas:
+            self._reader.feed((now - self._sent) * 1000, data)
+        except StreamProblem as found:
+            problem = found
+        for delta in self._reader.deltas:
             _emit(
                 {
                     "event": "chunk",
@@ -70,14 +70,16 @@ class Request(asyncio.Protocol):
                     "token_ids": delta.token_ids,
                 }
             )
-        if self._reader.finished:
+        if problem is not None:
+            self.end(problem.kind, problem.detail)
+        elif self._reader.finished:
             self.end(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         try:
             self._reader.eof()
         except StreamProblem as problem:
-            self.end(problem.kind, str(exc or ""))
+            self.end(problem.kind, problem.detail or str(exc or ""))
 
     def end(self, kind: str | None, detail: str = "") -> None:
         """Report the request's end, once, and close its connection."""

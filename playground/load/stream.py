@@ -44,18 +44,21 @@ class StreamReader:
         self.output_tokens: int | None = None
         self.speculation: dict[str, Any] | None = None
         self.finished = False
+        self.deltas: list[Delta] = []
         self._parser = httptools.HttpResponseParser(self)
         self._line = b""
         self._data: list[bytes] = []
         self._error_body = b""
         self._complete = False
         self._now = 0.0
-        self._deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> list[Delta]:
-        """Raises StreamProblem for an HTTP error, an error in the stream, or a payload that is not JSON."""
+        """The block's `deltas`. Raises StreamProblem for an HTTP error, an error in the stream, or a bad payload.
+
+        `deltas` then holds what stood before the fault in the same block.
+        """
         self._now = at
-        self._deltas = []
+        self.deltas = []
         try:
             self._parser.feed_data(block)
         except httptools.HttpParserError as error:
@@ -65,10 +68,13 @@ class StreamReader:
             raise StreamProblem("malformed", str(error)) from error
         if self._complete and self._parser.get_status_code() >= 400:
             raise StreamProblem("http", self._http_error())
-        return self._deltas
+        return self.deltas
 
     def eof(self) -> None:
         """The connection closed. Raises StreamProblem unless everything had arrived."""
+        if not self._complete and self._parser.get_status_code() >= 400:
+            # A body with neither length nor chunks ends with its connection.
+            raise StreamProblem("http", self._http_error())
         if not self.finished:
             raise StreamProblem("cut")
 
@@ -137,7 +143,7 @@ class StreamReader:
         tokens = len(ids) if ids else running
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
-            self._deltas.append(Delta(self._now, text, tokens, ids or None))
+            self.deltas.append(Delta(self._now, text, tokens, ids or None))
 
     def _http_error(self) -> str:
         status = self._parser.get_status_code()

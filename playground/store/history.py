@@ -104,13 +104,19 @@ class History:
         where, values = ["1"], list[Any]()
         if text:
             where.append(
-                "(runs.workload LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM requests"
-                " WHERE run_id = runs.id AND output_text LIKE ? ESCAPE '\\'))"
+                "(workload ->> '$.prompt' LIKE ? ESCAPE '\\' OR workload ->> '$.system' LIKE ? ESCAPE '\\'"
+                " OR EXISTS (SELECT 1 FROM json_each(workload, '$.turns')"
+                " WHERE value ->> '$.content' LIKE ? ESCAPE '\\')"
+                " OR EXISTS (SELECT 1 FROM requests WHERE run_id = runs.id AND output_text LIKE ? ESCAPE '\\'))"
             )
-            values += [_like(text)] * 2
+            values += [_like(text)] * 4
         if model:
-            where.append("EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id AND settings LIKE ? ESCAPE '\\')")
-            values.append(_like(model))
+            where.append(
+                "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
+                " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
+                " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
+            )
+            values += [_like(model)] * 2
         if preset:
             where.append("runs.preset = ?")
             values.append(preset)

@@ -23,7 +23,7 @@ def history(db: Database) -> None:
             "problem": str,
         },
         pk="id",
-        not_null={"created_at", "mode", "status", "seed", "workload", "machine"},
+        not_null={"created_at", "mode", "status", "workload", "machine"},
     )
     db.table("sides").create(
         {

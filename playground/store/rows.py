@@ -29,7 +29,8 @@ def run_row(run: Run) -> Row:
         "status": run.status,
         "preset": run.preset,
         "seed": run.seed,
-        "workload": run.workload.model_dump_json(exclude_none=True),
+        # With its nulls: None is not every field's default.
+        "workload": run.workload.model_dump_json(),
         "machine": _dump(run.machine),
         "problem": _problem_text(run.problem),
     }
