@@ -112,13 +112,11 @@ class Comparison:
     async def execute(self) -> None:
         """Run it to its end, under the pool's lease; then `run.status` and `problem` tell how it went."""
         status: Status = "failed"
-        await asyncio.to_thread(self._history.begin, self.run)
-        if self.finished:
-            await asyncio.to_thread(self._history.finish, self.run)
-            return
-        self._task = asyncio.current_task()
         try:
-            await self._race(await self._engines())
+            await asyncio.to_thread(self._history.begin, self.run)
+            if not self._stopping:
+                self._task = asyncio.current_task()
+                await self._race(await self._engines())
             status = "stopped" if self._stopping else "done"
         except asyncio.CancelledError:
             status = "stopped"
@@ -130,8 +128,15 @@ class Comparison:
             self.run.problem = self.run.problem or self._problem_of(error)
         finally:
             # Written first, told afterwards: who sees a finished run finds it in the history.
-            await asyncio.shield(asyncio.to_thread(self._history.finish, replace(self.run, status=status)))
+            await asyncio.shield(self._finish(replace(self.run, status=status)))
             self.run.status, self.phase = status, "finished"
+
+    async def _finish(self, run: Run) -> None:
+        try:
+            await asyncio.to_thread(self._history.finish, run)
+        except Exception:
+            logger.exception("run %s could not be saved", run.id)
+            self.run.problem = self.run.problem or Problem("run.not_saved", {"run": run.id})
 
     def refuse(self, error: Exception) -> None:
         """It never ran, most likely because somebody else holds the engines."""
