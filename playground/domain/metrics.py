@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, quantiles
+from typing import Literal
 
 from .records import Counters, RequestTrace, SideRecord
 
@@ -190,3 +191,57 @@ def _span_ms(traces: Sequence[RequestTrace]) -> float | None:
     if not ends:
         return None
     return max(ends) - min(trace.sent_ms for trace in traces)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request must keep to count as good, in milliseconds. None: no limit."""
+
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    e2el_ms: float | None = None
+
+
+def goodput(traces: Sequence[RequestTrace], limits: Limits) -> float | None:
+    """Requests a second that finished within all given limits, over first send to last token.
+
+    0 where none did. None where no token arrived, or where a finished request's figure for a limit is unknown.
+    """
+    span_ms = _span_ms(traces)
+    if not span_ms:
+        return None
+    kept = [_keeps(trace, limits) for trace in traces if trace.ended and trace.problem is None]
+    return None if None in kept else kept.count(True) / span_ms * 1000
+
+
+def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
+    """None where a limit is given whose figure is unknown."""
+    figures = request_figures(trace)
+    # An answer of a single token has no time between tokens: it can't break that limit.
+    tpot = 0.0 if figures.output_tokens == 1 else figures.tpot_ms
+    pairs = ((figures.ttft_ms, limits.ttft_ms), (tpot, limits.tpot_ms), (figures.e2el_ms, limits.e2el_ms))
+    given = [(value, limit) for value, limit in pairs if limit is not None]
+    if any(value is not None and value > limit for value, limit in given):
+        return False
+    return None if any(value is None for value, _ in given) else True
+
+
+def objective_value(
+    traces: Sequence[RequestTrace], objective: Literal["tpot", "ttft", "throughput", "goodput"], limits: Limits
+) -> float | None:
+    """The figure that decides, for one trial: mean TPOT or TTFT over its requests (ms), output tokens a second,
+    or good requests a second. None if any request's figure is unknown: a mean over the rest would flatter.
+    Answers of a single token have no TPOT and are left out of it."""
+    if objective == "goodput":
+        return goodput(traces, limits)
+    each = [request_figures(trace) for trace in traces]
+    if objective == "throughput":
+        counted = _known(figures.output_tokens for figures in each)
+        span_ms = _span_ms(traces)
+        return sum(counted) / span_ms * 1000 if span_ms and len(counted) == len(each) else None
+    if objective == "tpot":
+        values = [figures.tpot_ms for figures in each if figures.output_tokens != 1]
+    else:
+        values = [figures.ttft_ms for figures in each]
+    known = _known(values)
+    return fmean(known) if known and len(known) == len(values) else None

@@ -1,0 +1,222 @@
+"""What is sent: built-in prompt sets, people's own files, and synthetic prompts of a given length.
+
+A file is .txt (one prompt a line), .jsonl (an object a line), .csv (a column named prompt) or .json (a list of
+objects). An object has `prompt`, `messages` as in the OpenAI API (also inside `body`, as in its batch files), or
+`conversations` as in ShareGPT; `max_tokens` is optional, other keys are left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from .domain.errors import InvalidInput
+from .domain.records import Problem
+from .domain.settings import Frozen, PositiveInt
+from .domain.workload import Conversation, Message
+from .presets import nearest_of
+
+FOLDER = Path(__file__).parent / "prompt_sets"
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+SHAREGPT_HUMANS = ("human", "user")
+
+
+class Prompt(Frozen):
+    """One conversation to send, the user's turn last. `max_tokens` None: the workload's own."""
+
+    conversation: Conversation
+    max_tokens: PositiveInt | None = None
+
+
+def names() -> list[str]:
+    """All built-in sets."""
+    return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+
+
+def load(name_or_path: str) -> tuple[Prompt, ...]:
+    """A built-in set by name, or a file by path. InvalidInput names file, place and what would be accepted."""
+    if name_or_path in names():
+        return read(FOLDER / f"{name_or_path}.jsonl")
+    path = Path(name_or_path)
+    if not path.suffix and not path.exists():
+        raise InvalidInput("prompts.no_such_set", name=name_or_path, nearest=nearest_of(name_or_path, names()))
+    return read(path)
+
+
+def read(path: Path) -> tuple[Prompt, ...]:
+    """The prompts of a file in order, at least one."""
+    reader = {".txt": _lines, ".jsonl": _json_lines, ".csv": _table, ".json": _json_list}.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidInput("prompts.kind", file=path.name)
+    try:
+        # Spreadsheets begin their files with a byte order mark.
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput("prompts.unreadable", file=path.name, detail=error.strerror) from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InvalidInput("prompts.not_utf8", file=path.name, place=_line(line)) from error
+    found = tuple(reader(text, path.name))
+    if not found:
+        raise InvalidInput("prompts.none", file=path.name)
+    return found
+
+
+def _line(number: int) -> Problem:
+    return Problem("prompts.line", {"number": number})
+
+
+def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
+    return Prompt(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
+
+
+def _lines(text: str, file: str) -> Iterator[Prompt]:
+    # Not splitlines: it also breaks at characters that may stand inside a prompt.
+    yield from (_of_text(line.strip()) for line in text.split("\n") if line.strip())
+
+
+def _json_lines(text: str, file: str) -> Iterator[Prompt]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield from _entry(_parsed(line, file, number), file, _line(number))
+
+
+def _json_list(text: str, file: str) -> Iterator[Prompt]:
+    document = _parsed(text, file, 1)
+    if not isinstance(document, list):
+        raise InvalidInput("prompts.not_a_list", file=file)
+    for number, entry in enumerate(document, 1):
+        yield from _entry(entry, file, Problem("prompts.entry", {"number": number}))
+
+
+def _parsed(text: str, file: str, first_line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = _line(first_line + error.lineno - 1)
+        raise InvalidInput("prompts.not_json", file=file, place=place, detail=error.msg) from error
+    except RecursionError as error:
+        raise InvalidInput("prompts.bad_entry", file=file, place=_line(first_line)) from error
+
+
+def _table(text: str, file: str) -> Iterator[Prompt]:
+    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        columns = [(name or "").strip() for name in rows.fieldnames or ()]
+        if "prompt" not in columns:
+            raise InvalidInput("prompts.no_column", file=file, columns=", ".join(columns) or "-")
+        rows.fieldnames = columns
+        for row in rows:
+            # An empty cell is no limit.
+            cell = (row.get("max_tokens") or "").strip() or None
+            limit = int(cell) if cell and cell.isascii() and cell.isdecimal() else cell
+            yield from _entry({"prompt": row["prompt"], "max_tokens": limit}, file, _line(rows.line_num))
+    except csv.Error as error:
+        raise InvalidInput("prompts.not_csv", file=file, place=_line(rows.line_num), detail=str(error)) from error
+
+
+def _entry(entry: object, file: str, place: Problem) -> Iterator[Prompt]:
+    """One prompt, or none for a ShareGPT conversation in which no human speaks (its dumps have many)."""
+    if isinstance(entry, dict) and isinstance(entry.get("body"), dict):
+        entry = entry["body"]
+    if not isinstance(entry, dict):
+        raise InvalidInput("prompts.bad_entry", file=file, place=place)
+    limit = entry.get("max_tokens", entry.get("max_completion_tokens"))
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidInput("prompts.bad_max_tokens", file=file, place=place, value=limit)
+    if "messages" in entry:
+        conversation = _messages(entry["messages"])
+        if conversation is None:
+            raise InvalidInput("prompts.bad_messages", file=file, place=place)
+        yield Prompt(conversation=conversation, max_tokens=limit)
+    elif "conversations" in entry:
+        first = _first_human(entry["conversations"])
+        if first is not None:
+            yield _of_text(first, limit)
+    elif isinstance(entry.get("prompt"), str) and entry["prompt"].strip():
+        yield _of_text(entry["prompt"], limit)
+    else:
+        raise InvalidInput("prompts.bad_entry", file=file, place=place)
+
+
+def _messages(messages: object) -> Conversation | None:
+    """None unless every message has a known role and text, and the last is the user's."""
+    if not isinstance(messages, list):
+        return None
+    made = []
+    for message in messages:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return None
+        role, content = ROLES.get(message["role"]), _content(message.get("content"))
+        if role is None or content is None:
+            return None
+        made.append(Message.model_validate({"role": role, "content": content}))
+    return tuple(made) if made and made[-1].role == "user" and made[-1].content.strip() else None
+
+
+def _content(content: object) -> str | None:
+    """A string, or a list of text parts; None for anything else (images, tool calls)."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not content:
+        return None
+    texts = [
+        part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
+    ]
+    known = [text for text in texts if isinstance(text, str)]
+    return "".join(known) if len(known) == len(texts) else None
+
+
+def _first_human(turns: object) -> str | None:
+    """The first human turn, as benchmarks on ShareGPT send it: later ones answer somebody else's model."""
+    for turn in turns if isinstance(turns, list) else ():
+        if isinstance(turn, Mapping) and turn.get("from") in SHAREGPT_HUMANS:
+            value = turn.get("value")
+            return value if isinstance(value, str) and value.strip() else None
+    return None
+
+
+def synthetic(
+    tokenizer: Tokenizer, tokens: int, count: int, seed: int, max_tokens: int | None = None
+) -> tuple[Prompt, ...]:
+    """`count` prompts of shuffled plain words, each `tokens` long by this tokenizer.
+
+    The chat template's own tokens come on top. The same seed gives the same prompts; they share no prefix beyond
+    chance. Where a tokenizer can't make the length exactly, the next shorter is given.
+    """
+    if tokenizer.truncation or tokenizer.padding:
+        # Some models' files carry these: every length would look right. The caller's own stays as it is.
+        tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+    random = Random(seed)
+    words = sorted({word for prompt in load("chat") for word in prompt.conversation[-1].content.split()})
+    return tuple(_of_text(_of_length(tokenizer, tokens, words, random), max_tokens) for _ in range(count))
+
+
+def _of_length(tokenizer: Tokenizer, tokens: int, words: list[str], random: Random) -> str:
+    """A text of that many tokens: words until it is too long, then fewer, then short ones to fill up."""
+
+    def length(chosen: list[str]) -> int:
+        return len(tokenizer.encode(" ".join(chosen), add_special_tokens=False).ids)
+
+    chosen = [random.choice(words)]
+    while (now := length(chosen)) < tokens:
+        # A word is at least one token in common tokenizers; the loop only repeats where one is less.
+        chosen += random.choices(words, k=tokens - now)
+    # Length grows with the words: bisect for the most words that fit.
+    low, high = 1, len(chosen)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if length(chosen[:middle]) <= tokens else (low, middle - 1)
+    chosen = chosen[:low] if length(chosen[:1]) <= tokens else ["a"]
+    while length([*chosen, "a"]) <= tokens:
+        chosen.append("a")
+    return " ".join(chosen)
