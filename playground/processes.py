@@ -97,7 +97,7 @@ async def run_lines(command: Sequence[str], *, environment: Mapping[str, str] | 
 
 
 class DriverProcess:
-    """The load driver as a child: a plan in, events out, SIGTERM to stop. It also ends when we die."""
+    """The load driver as a child: a plan in, events out. Its input's end stops it: so it also ends when we die."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -130,9 +130,12 @@ class DriverProcess:
             raise subprocess.CalledProcessError(code, "playground.load.driver")
 
     def stop(self) -> None:
-        """It closes its connections, reports what arrived, and exits."""
-        if self._process.returncode is None:
-            self._process.terminate()
+        """It closes its connections, reports what arrived, and exits.
+
+        By the end of its input, not by SIGTERM, which would kill it while it still starts.
+        """
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     async def close(self) -> None:
         """Make sure that it is gone."""

@@ -50,12 +50,13 @@ class StreamReader:
         self._error_body = b""
         self._complete = False
         self._now = 0.0
-        self._deltas: list[Delta] = []
+        # Of the block fed last; if it raised a problem, what came before the fault.
+        self.deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> list[Delta]:
         """Raises StreamProblem for an HTTP error, an error in the stream, or a payload that is not JSON."""
         self._now = at
-        self._deltas = []
+        self.deltas = []
         try:
             self._parser.feed_data(block)
         except httptools.HttpParserError as error:
@@ -65,12 +66,20 @@ class StreamReader:
             raise StreamProblem("malformed", str(error)) from error
         if self._complete and self._parser.get_status_code() >= 400:
             raise StreamProblem("http", self._http_error())
-        return self._deltas
+        return self.deltas
 
     def eof(self) -> None:
         """The connection closed. Raises StreamProblem unless everything had arrived."""
+        if self._error_body:
+            # Its end is the connection's end where the server gave no length.
+            raise StreamProblem("http", self._http_error())
         if not self.finished:
             raise StreamProblem("cut")
+
+    def release(self) -> None:
+        """It has read its last. The parser and this object hold each other: without this, only the (switched off)
+        garbage collection would free them."""
+        del self._parser
 
     # Callbacks of the HTTP parser
 
@@ -137,7 +146,7 @@ class StreamReader:
         tokens = len(ids) if ids else running
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
-            self._deltas.append(Delta(self._now, text, tokens, ids or None))
+            self.deltas.append(Delta(self._now, text, tokens, ids or None))
 
     def _http_error(self) -> str:
         status = self._parser.get_status_code()
