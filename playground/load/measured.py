@@ -81,8 +81,10 @@ class Measurement:
 
     def _pump(self) -> None:
         """Send everything that is due and may go. Called whenever one of the two may have changed."""
-        while self._again and self._free:
-            self._send(self._again.popleft())
+        # Sent a second time, a request needs a connection that can't be stale again.
+        fresh = [connection for connection in self._free if not connection.carried] if self._again else []
+        while self._again and fresh:
+            self._send(self._again.popleft(), fresh.pop())
         while self._next is not None:
             planned, now_ms = self._next, (time.perf_counter() - self._start) * 1000
             if self._profile.duration_s is not None and now_ms >= self._profile.duration_s * 1000:
@@ -97,7 +99,7 @@ class Measurement:
             if not self._free:
                 self._make_free()
                 return
-            self._send(self._recording(planned))
+            self._send(self._recording(planned), self._free[-1])
             self._next = next(self._schedule, None)
         if not (self._running or self._again):
             self.ended.set()
@@ -124,8 +126,8 @@ class Measurement:
         self._count += 1
         return request
 
-    def _send(self, request: Recording) -> None:
-        connection = self._free.pop()
+    def _send(self, request: Recording, connection: Connection) -> None:
+        self._free.remove(connection)
         self._running[request] = connection
         if connection.is_open:
             connection.send(request)
