@@ -12,19 +12,21 @@ import csv
 import io
 import json
 import logging
+import os
 import signal
 import sys
 from typing import Any
 
-from . import doctor, presets
+from . import attached, doctor, presets
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
-from .domain.metrics import request_figures, side_figures
+from .domain.metrics import Distribution, request_figures, side_figures, trace_figures
 from .domain.records import Run
-from .domain.workload import Workload
+from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
-from .report import compare_document, summary_document
+from .load.endpoint import Endpoint
+from .report import compare_document, load_document, summary_document
 from .store import History
 from .text import say, say_problem
 
@@ -52,6 +54,17 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help=say("cli.json"))
     compare.set_defaults(verb=_compare)
 
+    load = verbs.add_parser("load", help=say("cli.load"))
+    load.add_argument("--base-url", required=True, help=say("cli.base_url"))
+    load.add_argument("--model", required=True, help=say("cli.model"))
+    load.add_argument("--api", choices=["chat", "completions"], default="chat", help=say("cli.api"))
+    load.add_argument("--concurrency", type=_positive, default=1, help=say("cli.concurrency"))
+    load.add_argument("--requests", type=_positive, help=say("cli.requests"))
+    load.add_argument("--output-tokens", type=_positive, help=say("cli.output_tokens"))
+    load.add_argument("--prompt", help=say("cli.load_prompt"))
+    load.add_argument("--json", action="store_true", help=say("cli.json"))
+    load.set_defaults(verb=_load)
+
     history = verbs.add_parser("history", help=say("cli.history"))
     actions = history.add_subparsers(required=True, metavar="ACTION")
     listing = actions.add_parser("list", help=say("cli.history_list"))
@@ -70,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     health.add_argument("--json", action="store_true", help=say("cli.json"))
     health.set_defaults(verb=_doctor)
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -140,6 +160,50 @@ def _print_run(run: Run) -> None:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def _load(arguments: argparse.Namespace) -> int:
+    key = os.environ.get("OPENAI_API_KEY")
+    endpoint = Endpoint.from_url(arguments.base_url, arguments.model, api=arguments.api, key=key)
+    prompt = attached.prompt_for(arguments.prompt, arguments.output_tokens)
+    requests = arguments.requests or max(8, 2 * arguments.concurrency)
+    profile = presets.validate(
+        ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
+    )
+    limit_s = Config.from_environment().request_timeout_s
+    driven = asyncio.run(attached.drive(endpoint, prompt, profile, limit_s))
+    _print_json(load_document(driven)) if arguments.json else _print_load(driven)
+    if not driven.answered:
+        problem = driven.traces[-1].problem
+        raise WorkFailed("load.none_answered", cause=problem)
+    return 0
+
+
+def _print_load(driven: attached.Driven) -> None:
+    figures = trace_figures(driven.traces)
+    print(f"{driven.endpoint.url}  {driven.endpoint.model}  {figures.requests} requests")
+    rows: dict[str, Distribution | None] = {
+        "TTFT ms": figures.ttft_ms,
+        "TPOT ms": figures.tpot_ms,
+        "ITL ms": figures.itl_ms,
+        "chunk gap ms": figures.chunk_gap_ms,
+        "E2EL ms": figures.e2el_ms,
+    }
+    print(f"{'':<16}" + "".join(f"{name:>10}" for name in ("mean", "p50", "p90", "p95", "p99")))
+    for name, found in rows.items():
+        values = [None] * 5 if found is None else [found.mean, found.p50, found.p90, found.p95, found.p99]
+        print(f"{name:<16}" + "".join(f"{_number(value):>10}" for value in values))
+    facts = {
+        "output tokens": figures.output_tokens,
+        "output tokens/s": figures.output_tokens_per_s,
+        "requests/s": figures.requests_per_s,
+        "wall s": driven.wall_s,
+        "client CPU s": driven.client_cpu_s,
+    }
+    print("  ".join(f"{name} {_number(value)}" for name, value in facts.items()))
+    problems = {trace.problem.message_id: trace.problem for trace in driven.traces if trace.problem}
+    for message_id, count in figures.errors.items():
+        print(f"{count} x {say_problem(problems[message_id])}")
 
 
 def _history() -> History:

@@ -27,7 +27,8 @@ from .domain.workload import Sampling, Workload
 from .engine import command, devices, runtime, telemetry
 from .engine.pool import Pool, Wanted
 from .engine.server import Engine
-from .load.client import Endpoint, Load
+from .load.client import Load
+from .load.endpoint import Endpoint
 from .presets import Side
 from .store import History
 from .tokens import token_text

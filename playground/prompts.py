@@ -28,7 +28,7 @@ ROLES = {"system": "system", "developer": "system", "user": "user", "assistant":
 SHAREGPT_HUMANS = ("human", "user")
 
 
-class Prompt(Frozen):
+class Question(Frozen):
     """One conversation to send, the user's turn last. `max_tokens` None: the workload's own."""
 
     conversation: Conversation
@@ -40,7 +40,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
-def load(name_or_path: str) -> tuple[Prompt, ...]:
+def load(name_or_path: str) -> tuple[Question, ...]:
     """A built-in set by name, or a file by path. InvalidInput names file, place and what would be accepted."""
     if name_or_path in names():
         return read(FOLDER / f"{name_or_path}.jsonl")
@@ -50,7 +50,7 @@ def load(name_or_path: str) -> tuple[Prompt, ...]:
     return read(path)
 
 
-def read(path: Path) -> tuple[Prompt, ...]:
+def read(path: Path) -> tuple[Question, ...]:
     """The prompts of a file in order, at least one."""
     reader = {".txt": _lines, ".jsonl": _json_lines, ".csv": _table, ".json": _json_list}.get(path.suffix.lower())
     if reader is None:
@@ -73,22 +73,22 @@ def _line(number: int) -> Problem:
     return Problem("prompts.line", {"number": number})
 
 
-def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
-    return Prompt(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
+def _of_text(text: str, max_tokens: int | None = None) -> Question:
+    return Question(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
 
 
-def _lines(text: str, file: str) -> Iterator[Prompt]:
+def _lines(text: str, file: str) -> Iterator[Question]:
     # Not splitlines: it also breaks at characters that may stand inside a prompt.
     yield from (_of_text(line.strip()) for line in text.split("\n") if line.strip())
 
 
-def _json_lines(text: str, file: str) -> Iterator[Prompt]:
+def _json_lines(text: str, file: str) -> Iterator[Question]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield from _entry(_parsed(line, file, number), file, _line(number))
 
 
-def _json_list(text: str, file: str) -> Iterator[Prompt]:
+def _json_list(text: str, file: str) -> Iterator[Question]:
     document = _parsed(text, file, 1)
     if not isinstance(document, list):
         raise InvalidInput("prompts.not_a_list", file=file)
@@ -106,7 +106,7 @@ def _parsed(text: str, file: str, first_line: int) -> Any:
         raise InvalidInput("prompts.bad_entry", file=file, place=_line(first_line)) from error
 
 
-def _table(text: str, file: str) -> Iterator[Prompt]:
+def _table(text: str, file: str) -> Iterator[Question]:
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [(name or "").strip() for name in rows.fieldnames or ()]
@@ -122,7 +122,7 @@ def _table(text: str, file: str) -> Iterator[Prompt]:
         raise InvalidInput("prompts.not_csv", file=file, place=_line(rows.line_num), detail=str(error)) from error
 
 
-def _entry(entry: object, file: str, place: Problem) -> Iterator[Prompt]:
+def _entry(entry: object, file: str, place: Problem) -> Iterator[Question]:
     """One prompt, or none for a ShareGPT conversation in which no human speaks (its dumps have many)."""
     if isinstance(entry, dict) and isinstance(entry.get("body"), dict):
         entry = entry["body"]
@@ -135,7 +135,7 @@ def _entry(entry: object, file: str, place: Problem) -> Iterator[Prompt]:
         conversation = _messages(entry["messages"])
         if conversation is None:
             raise InvalidInput("prompts.bad_messages", file=file, place=place)
-        yield Prompt(conversation=conversation, max_tokens=limit)
+        yield Question(conversation=conversation, max_tokens=limit)
     elif "conversations" in entry:
         first = _first_human(entry["conversations"])
         if first is not None:
@@ -185,7 +185,7 @@ def _first_human(turns: object) -> str | None:
 
 def synthetic(
     tokenizer: Tokenizer, tokens: int, count: int, seed: int, max_tokens: int | None = None
-) -> tuple[Prompt, ...]:
+) -> tuple[Question, ...]:
     """`count` prompts of shuffled plain words, each `tokens` long by this tokenizer.
 
     The chat template's own tokens come on top. The same seed gives the same prompts; they share no prefix beyond

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures
+from .attached import Driven
+from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .store import Summary
 from .text import Locale, say_problem
@@ -30,6 +31,18 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "rounds": [],
         "verdicts": [],
         "findings": [],
+    }
+
+
+def load_document(driven: Driven) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA_VERSION,
+        "url": driven.endpoint.url,
+        "model": driven.endpoint.model,
+        "profile": driven.profile.model_dump(mode="json", exclude_none=True),
+        "figures": _side_figures(trace_figures(driven.traces)),
+        "client_cpu_s": driven.client_cpu_s,
+        "wall_s": driven.wall_s,
     }
 
 

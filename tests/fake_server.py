@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playground.load.client import Endpoint
+    from playground.load.endpoint import Endpoint
 
 PROMPT_TOKENS = 7
 MODEL = "playground"
@@ -216,7 +216,7 @@ class FakeServer:
     @property
     def endpoint(self) -> Endpoint:
         """For the load client. As a process, this file needs nothing but the standard library."""
-        from playground.load.client import Endpoint
+        from playground.load.endpoint import Endpoint
 
         if self._uds is not None:
             return Endpoint(MODEL, uds=str(self._uds))

@@ -20,7 +20,8 @@ from playground.config import Config
 from playground.domain.metrics import request_figures
 from playground.domain.records import RequestTrace
 from playground.domain.workload import Message, Sampling
-from playground.load.client import Endpoint, Load
+from playground.load.client import Load
+from playground.load.endpoint import Endpoint
 from playground.text import LOCALES, say_problem
 
 CONVERSATION = (Message(role="system", content="Be brief."), Message(role="user", content="你好 👋"))
@@ -429,7 +430,8 @@ def _drivers(parent: int) -> list[psutil.Process]:
 PARENT = """
 import asyncio, sys
 from playground.domain.workload import Message, Sampling
-from playground.load.client import Endpoint, Load
+from playground.load.client import Load
+from playground.load.endpoint import Endpoint
 
 async def main():
     load = Load([Endpoint("m", uds=sys.argv[1])], (Message(role="user", content="x"),), Sampling(), 60)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from playground.domain.metrics import Limits, goodput, objective_value
+from playground.domain.metrics import goodput, objective_value
 from playground.domain.records import Chunk, Problem, RequestTrace
-from playground.domain.workload import Message
+from playground.domain.workload import Limits, Message
 
 CONVERSATION = (Message(role="user", content="x"),)
 

@@ -14,7 +14,7 @@ LAYERS = (
     {"domain"},
     {"processes", "guard", "text", "config"},
     {"engine", "load", "store", "models", "convert_gguf", "presets", "prompts", "tokens"},
-    {"compare"},
+    {"compare", "attached"},
     {"host"},
     {"report", "charts", "doctor"},
     {"ui", "__main__"},

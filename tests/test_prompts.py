@@ -1,4 +1,4 @@
-"""Prompt sets, people's own files (good and bad), synthetic prompts of exact length."""
+"""Question sets, people's own files (good and bad), synthetic prompts of exact length."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_whole_conversations(tmp_path: Path) -> None:
         Message(role="assistant", content="a"),
         Message(role="user", content="v"),
     )
-    assert prompts.read(file) == (prompts.Prompt(conversation=expected, max_tokens=5),)
+    assert prompts.read(file) == (prompts.Question(conversation=expected, max_tokens=5),)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from statistics import fmean, quantiles
 from typing import Literal
 
 from .records import Counters, RequestTrace, SideRecord
+from .workload import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def acceptance_between(before: Counters | None, after: Counters | None) -> Accep
 
 @dataclass(frozen=True, slots=True)
 class SideFigures:
-    """One side's figures over all its requests of a trial."""
+    """One side's figures over all its requests of a trial. Goodput is None where no limits were set."""
 
     ttft_ms: Distribution | None
     tpot_ms: Distribution | None
@@ -126,7 +127,9 @@ class SideFigures:
     chunk_gap_ms: Distribution | None
     e2el_ms: Distribution | None
     output_tokens_per_s: float | None
+    total_tokens_per_s: float | None
     requests_per_s: float | None
+    goodput_requests_per_s: float | None
     acceptance_rate: float | None
     acceptance_rate_per_position: tuple[float, ...] | None
     mean_acceptance_length: float | None
@@ -147,22 +150,36 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def side_figures(side: SideRecord) -> SideFigures:
-    """Figures of all requests that produced at least one token; errors are counted by kind."""
-    traces = side.requests
+def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
+    acceptance = acceptance_between(side.before, side.after)
+    return trace_figures(side.requests, acceptance, speculates=side.settings.speculates, limits=limits)
+
+
+def trace_figures(
+    traces: Sequence[RequestTrace],
+    acceptance: Acceptance | None = None,
+    *,
+    speculates: bool | None = None,
+    limits: Limits | None = None,
+) -> SideFigures:
+    """Figures of all requests that produced at least one token; errors are counted by kind.
+
+    `speculates` is None where nobody knows, as at somebody else's endpoint.
+    """
     each = [request_figures(trace) for trace in traces]
     span_ms = _span_ms(traces)
     counted = [figures.output_tokens for figures in each]
     tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
-    acceptance = acceptance_between(side.before, side.after)
+    prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
+    known_prompts = None if None in prompt_tokens else sum(count or 0 for count in prompt_tokens)
     steps: int | None = None
     if tokens is not None and acceptance is not None:
         decode_tokens = tokens - sum(1 for trace in traces if trace.chunks)
         steps = decode_steps(decode_tokens, acceptance) if decode_tokens > 0 else None
         per_step = decode_tokens / steps if steps else None
     else:
-        per_step = None if side.settings.speculates or not tokens else 1.0
-    finished = sum(1 for trace in traces if trace.ended and trace.problem is None)
+        per_step = 1.0 if speculates is False and tokens else None
+    finished = [trace.ended and trace.problem is None for trace in traces]
     return SideFigures(
         ttft_ms=Distribution.of(_known(figures.ttft_ms for figures in each)),
         tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in each)),
@@ -172,7 +189,11 @@ def side_figures(side: SideRecord) -> SideFigures:
         chunk_gap_ms=Distribution.of([gap for figures in each for gap in figures.chunk_gap_ms]),
         e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in each)),
         output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,
-        requests_per_s=finished / span_ms * 1000 if finished and span_ms else None,
+        total_tokens_per_s=(tokens + known_prompts) / span_ms * 1000
+        if tokens and known_prompts is not None and span_ms
+        else None,
+        requests_per_s=sum(finished) / span_ms * 1000 if any(finished) and span_ms else None,
+        goodput_requests_per_s=goodput(traces, limits) if limits is not None else None,
         acceptance_rate=acceptance.rate if acceptance else None,
         acceptance_rate_per_position=acceptance.per_position if acceptance else None,
         mean_acceptance_length=acceptance.mean_length if acceptance else None,
@@ -191,15 +212,6 @@ def _span_ms(traces: Sequence[RequestTrace]) -> float | None:
     if not ends:
         return None
     return max(ends) - min(trace.sent_ms for trace in traces)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a request must keep to count as good, in milliseconds. None: no limit."""
-
-    ttft_ms: float | None = None
-    tpot_ms: float | None = None
-    e2el_ms: float | None = None
 
 
 def goodput(traces: Sequence[RequestTrace], limits: Limits) -> float | None:

@@ -1,4 +1,4 @@
-"""What is sent: prompts, sampling parameters, and the figure that decides."""
+"""What is sent: prompts, sampling parameters, how many at once, and the figure that decides."""
 
 from __future__ import annotations
 
@@ -57,3 +57,94 @@ class Workload(Frozen):
         """All turns in order, the system prompt first."""
         first = (Message(role="system", content=self.system),) if self.system else ()
         return (*first, *self.turns, Message(role="user", content=self.prompt))
+
+
+class Prompt(Frozen):
+    """One entry of a measured workload's prompts: what to ask, and how."""
+
+    conversation: Annotated[Conversation, Field(min_length=1)]
+    sampling: Sampling = Sampling()
+
+
+class Limits(Frozen):
+    """What a request must keep to for goodput to count it. None: not limited."""
+
+    ttft_ms: Annotated[float, Field(gt=0)] | None = None
+    tpot_ms: Annotated[float, Field(gt=0)] | None = None
+    e2el_ms: Annotated[float, Field(gt=0)] | None = None
+
+
+Concurrency = Annotated[int, Field(ge=1, le=4096)]
+
+
+class _Ending(Frozen):
+    """When a profile stops sending: after so many requests or seconds, whichever comes first.
+
+    What is under way then still runs to its end: half an answer would bias every figure.
+    """
+
+    requests: PositiveInt | None = None
+    duration_s: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _ends(self) -> _Ending:
+        if self.requests is None and self.duration_s is None:
+            raise ValueError("a load profile needs an end: requests, duration_s, or both")
+        return self
+
+
+class ConcurrencyProfile(_Ending):
+    """So many requests at any time: the next leaves as soon as one has ended."""
+
+    kind: Literal["concurrency"] = "concurrency"
+    concurrency: Concurrency = 1
+
+    @property
+    def peak(self) -> int:
+        """The most requests that can be under way at once."""
+        return self.concurrency
+
+
+class RateProfile(_Ending):
+    """Requests leave at a rate, evenly or at random; one that is due while `concurrency` run waits its turn."""
+
+    kind: Literal["rate"] = "rate"
+    requests_per_s: Annotated[float, Field(gt=0)]
+    arrivals: Literal["constant", "poisson"] = "poisson"
+    concurrency: Concurrency = 256
+
+    @property
+    def peak(self) -> int:
+        return self.concurrency
+
+
+class WavesProfile(_Ending):
+    """Static batching: so many at once, and the next wave only when the last request of this one has ended."""
+
+    kind: Literal["waves"] = "waves"
+    concurrency: Concurrency
+
+    @property
+    def peak(self) -> int:
+        return self.concurrency
+
+
+class RampProfile(_Ending):
+    """Concurrency that goes from `first` to `last`, evenly over the requests."""
+
+    kind: Literal["ramp"] = "ramp"
+    first: Concurrency = 1
+    last: Concurrency
+
+    @model_validator(mode="after")
+    def _is_over_requests(self) -> RampProfile:
+        if self.requests is None:
+            raise ValueError("a ramp goes over its requests: it needs requests")
+        return self
+
+    @property
+    def peak(self) -> int:
+        return max(self.first, self.last)
+
+
+LoadProfile = Annotated[ConcurrencyProfile | RateProfile | WavesProfile | RampProfile, Field(discriminator="kind")]

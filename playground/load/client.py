@@ -2,55 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from ..domain.records import Chunk, Problem, RequestTrace, StepArrays
-from ..domain.workload import Conversation, Sampling
+from ..domain.workload import Conversation, LoadProfile, Prompt, Sampling
 from ..processes import DriverProcess
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a side's engine answers. `uds` wins over host and port."""
-
-    model: str
-    uds: str | None = None
-    host: str | None = None
-    port: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def for_plan(self) -> dict[str, Any]:
-        return {
-            "uds": self.uds,
-            "host": self.host,
-            "port": self.port,
-            "path": "/v1/chat/completions",
-            "headers": dict(self.headers),
-        }
-
-
-def chat_body(
-    model: str, conversation: Conversation, sampling: Sampling, *, salted: bool = True
-) -> dict[str, Any]:
-    """The request's JSON body: streaming, with token ids, running usage, and its own prefix-cache salt.
-
-    Without the salt, a prompt that the engine has seen before is served from its prefix cache.
-    """
-    parameters = sampling.model_dump(exclude_none=True)
-    if not parameters["stop"]:
-        del parameters["stop"]
-    return {
-        "model": model,
-        "messages": [message.model_dump() for message in conversation],
-        **parameters,
-        "stream": True,
-        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-        "return_token_ids": True,
-        **({"cache_salt": uuid.uuid4().hex} if salted else {}),
-    }
+from .endpoint import Endpoint
 
 
 class Load:
@@ -66,12 +24,14 @@ class Load:
         salted: bool = True,
     ) -> None:
         self.traces = [RequestTrace(conversation) for _ in endpoints]
+        requests = []
+        for index, endpoint in enumerate(endpoints):
+            body, salt = endpoint.body(conversation, sampling), endpoint.new_salt(salted)
+            requests.append({"endpoint": index, "body": body | ({"cache_salt": salt} if salt else {})})
         self._plan = {
+            "mode": "race",
             "endpoints": [endpoint.for_plan() for endpoint in endpoints],
-            "requests": [
-                {"endpoint": index, "body": chat_body(endpoint.model, conversation, sampling, salted=salted)}
-                for index, endpoint in enumerate(endpoints)
-            ],
+            "requests": requests,
             "idle_timeout_s": idle_timeout_s,
         }
         self._driver: DriverProcess | None = None
@@ -101,20 +61,96 @@ class Load:
             case "sent":
                 trace.sent_ms = event["at"]
             case "chunk":
-                ids = event["token_ids"]
-                trace.chunks.append(
-                    Chunk(event["ms"], event["tokens"], event["text"], tuple(ids) if ids else None)
-                )
+                trace.chunks.append(_chunk(event["ms"], event["tokens"], event["text"], event["token_ids"]))
             case "end":
-                trace.finish_reason = event["finish_reason"]
-                trace.prompt_tokens = event["prompt_tokens"]
-                trace.output_tokens = event["output_tokens"]
-                trace.steps = _steps(event["speculation"])
-                if event["problem"]:
-                    kind, detail = event["problem"]["kind"], event["problem"]["detail"]
-                    trace.problem = Problem(f"stream.{kind}", {"detail": detail})
-                trace.ended = True
+                _end(trace, event)
         return index
+
+
+class MeasuredLoad:
+    """A whole workload sent to one endpoint, as a profile says, stamped first and understood afterwards.
+
+    The same prompts, profile and seed send the same requests in the same order at the same offsets.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        prompts: Sequence[Prompt],
+        profile: LoadProfile,
+        seed: int,
+        idle_timeout_s: float,
+        *,
+        salted: bool = True,
+    ) -> None:
+        self.traces: dict[int, RequestTrace] = {}
+        # Of the driver's process, from the first send until everything was understood; None until it has ended.
+        self.client_cpu_s: float | None = None
+        # From the first send to the last byte.
+        self.wall_s: float | None = None
+        self._prompts = prompts
+        self._plan = {
+            "mode": "measured",
+            "endpoint": endpoint.for_plan(),
+            "bodies": [endpoint.body(prompt.conversation, prompt.sampling) for prompt in prompts],
+            "salt": endpoint.new_salt(salted),
+            "profile": profile.model_dump(),
+            "seed": seed,
+            "idle_timeout_s": idle_timeout_s,
+        }
+        self._driver: DriverProcess | None = None
+        self._stopped = False
+
+    async def run(self) -> AsyncGenerator[int, None]:
+        """Yield the number of each request when it has ended and its trace is there."""
+        self._driver = await DriverProcess.start(self._plan)
+        try:
+            if self._stopped:
+                self._driver.stop()
+            async for event in self._driver.events():
+                if event["event"] == "done":
+                    self._finish(event)
+                else:
+                    yield self._apply(event)
+        finally:
+            await self._driver.close()
+
+    def stop(self) -> None:
+        """End all requests under way and send no more; what arrived stays."""
+        self._stopped = True
+        if self._driver is not None:
+            self._driver.stop()
+
+    @property
+    def in_order(self) -> list[RequestTrace]:
+        """The traces in the order in which their requests were due."""
+        return [self.traces[index] for index in sorted(self.traces)]
+
+    def _apply(self, event: dict[str, Any]) -> int:
+        index = int(event["request"])
+        trace = RequestTrace(self._prompts[event["prompt"]].conversation, event["at"])
+        trace.chunks = [_chunk(*item) for item in event["chunks"]]
+        _end(trace, event)
+        self.traces[index] = trace
+        return index
+
+    def _finish(self, event: dict[str, Any]) -> None:
+        self.client_cpu_s, self.wall_s = event["client_cpu_s"], event["wall_s"]
+
+
+def _chunk(ms: float, tokens: int | None, text: str, ids: list[int] | None) -> Chunk:
+    return Chunk(ms, tokens, text, tuple(ids) if ids else None)
+
+
+def _end(trace: RequestTrace, event: dict[str, Any]) -> None:
+    trace.finish_reason = event["finish_reason"]
+    trace.prompt_tokens = event["prompt_tokens"]
+    trace.output_tokens = event["output_tokens"]
+    trace.steps = _steps(event["speculation"])
+    if event["problem"]:
+        kind, detail = event["problem"]["kind"], event["problem"]["detail"]
+        trace.problem = Problem(f"stream.{kind}", {"detail": detail})
+    trace.ended = True
 
 
 def _steps(speculation: dict[str, Any] | None) -> StepArrays | None:

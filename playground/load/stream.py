@@ -7,10 +7,10 @@ ever looks at the times it is given.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import httptools
+import orjson
 
 
 class StreamProblem(Exception):
@@ -22,8 +22,7 @@ class StreamProblem(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """One payload that bore tokens. `tokens` is None where neither ids nor a running usage count them."""
 
     at: float
@@ -44,19 +43,17 @@ class StreamReader:
         self.output_tokens: int | None = None
         self.speculation: dict[str, Any] | None = None
         self.finished = False
-        self.deltas: list[Delta] = []
         self._parser = httptools.HttpResponseParser(self)
         self._line = b""
         self._data: list[bytes] = []
         self._error_body = b""
         self._complete = False
         self._now = 0.0
+        # Of the block fed last; if it raised a problem, what came before the fault.
+        self.deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> list[Delta]:
-        """The block's `deltas`. Raises StreamProblem for an HTTP error, an error in the stream, or a bad payload.
-
-        `deltas` then holds what stood before the fault in the same block.
-        """
+        """Raises StreamProblem for an HTTP error, an error in the stream, or a payload that is not JSON."""
         self._now = at
         self.deltas = []
         try:
@@ -78,11 +75,21 @@ class StreamReader:
         if not self.finished:
             raise StreamProblem("cut")
 
+    def release(self) -> None:
+        """It has read its last. The parser and this object hold each other: without this, only the (switched off)
+        garbage collection would free them."""
+        del self._parser
+
     # Callbacks of the HTTP parser
 
     def on_body(self, body: bytes) -> None:
         if self._parser.get_status_code() >= 400:
             self._error_body += body
+            return
+        whole = body.startswith(b"data: ") and body.endswith(b"\n\n") and body.find(b"\n") == len(body) - 2
+        if whole and not (self._line or self._data):
+            # One whole event in one block, as engines send it.
+            self._on_data(body[6:-2])
             return
         *lines, self._line = (self._line + body).split(b"\n")
         for line in lines:
@@ -102,14 +109,17 @@ class StreamReader:
             self._data.append(line[5:].removeprefix(b" "))
         elif not line and self._data:
             data, self._data = b"\n".join(self._data), []
-            if data.strip() == b"[DONE]":
-                self.finished = True
-            else:
-                self._on_payload(data)
+            self._on_data(data)
+
+    def _on_data(self, data: bytes) -> None:
+        if data.strip() == b"[DONE]":
+            self.finished = True
+        else:
+            self._on_payload(data)
 
     def _on_payload(self, data: bytes) -> None:
         try:
-            payload = json.loads(data)
+            payload = _decoded(data)
         except ValueError as error:
             raise StreamProblem("malformed", data[:200].decode(errors="replace")) from error
         if not isinstance(payload, dict):
@@ -151,6 +161,14 @@ class StreamReader:
             return f"HTTP {status}: {_error_text(json.loads(self._error_body))}"
         except ValueError:
             return f"HTTP {status}: {self._error_body[:200].decode(errors='replace')}"
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        # It is stricter than the engines: half an emoji and NaN are all right.
+        return json.loads(data)
 
 
 def _error_text(payload: dict[str, Any]) -> str:

