@@ -16,8 +16,8 @@ from .domain.metrics import acceptance_between
 from .domain.records import Counters, Run, SideRecord
 from .text import Locale, say
 
-# Okabe and Ito's colour-blind safe palette: readable on light and dark.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+# After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
+COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
 WINDOW_MS = 1000.0
 POINTS = 120
 
