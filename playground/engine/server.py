@@ -32,10 +32,15 @@ STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "allocating_kv",
         re.compile(r"KV cache size|Available KV cache memory|GiB for KV cache|reserved .* KV cache"),
     ),
-    ("warming_up", re.compile(r"[Ww]arming up|Capturing CUDA graph|Graph capturing|autotun", re.IGNORECASE)),
+    ("warming_up", re.compile(r"Warming up|Capturing CUDA graph|Graph capturing|\[Autotuner\]|[Aa]utotuning")),
     ("serving", re.compile(r"Starting vLLM (?:API )?server|Application startup complete")),
 )
 STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
+
+
+def stage_of(line: str) -> str | None:
+    """The stage that a log line tells of, or None."""
+    return next((name for name, pattern in STAGES if pattern.search(line)), None)
 
 
 class LogTail:
@@ -101,7 +106,8 @@ class Engine:
                 while not await self._healthy():
                     await asyncio.sleep(POLL_S)
                     for line in tail.read():
-                        self._read_stage(line, on_stage)
+                        if (stage := stage_of(line)) is not None:
+                            self._advance(stage, on_stage)
                     if (code := self._process.exit_code) is not None:
                         tail.read()
                         raise diagnose(tail.lines, code, str(self.log))
@@ -142,11 +148,6 @@ class Engine:
             return (await self.client.get("/health", timeout=5)).status_code == httpx.codes.OK
         except httpx.HTTPError:
             return False
-
-    def _read_stage(self, line: str, on_stage: Callable[[str], None]) -> None:
-        for name, pattern in STAGES:
-            if pattern.search(line):
-                self._advance(name, on_stage)
 
     def _advance(self, stage: str, on_stage: Callable[[str], None]) -> None:
         if STAGE_NAMES.index(stage) > STAGE_NAMES.index(self.stage):
