@@ -11,10 +11,11 @@ from playground.domain.metrics import (
     decode_steps,
     request_figures,
     side_figures,
+    trace_figures,
 )
 from playground.domain.records import Chunk, Counters, Problem, RequestTrace, SideRecord
 from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.workload import Message
+from playground.domain.workload import Limits, Message
 
 CONVERSATION = (Message(role="user", content="x"),)
 OFF = EngineSettings(target="t")
@@ -200,3 +201,30 @@ def test_one_uncounted_request_makes_the_sum_unknown() -> None:
     assert figures.output_tokens_per_s is None
     assert figures.itl_ms is None
     assert figures.approximate
+
+
+def test_goodput_counts_requests_that_kept_to_every_limit() -> None:
+    fast, slow, broken = trace((10, 1), (20, 1)), trace((10, 1), (90, 1)), trace((10, 1), (20, 1))
+    broken.problem = Problem("stream.cut", {})
+    requests = [fast, slow, broken]
+    figures = trace_figures(requests, limits=Limits(ttft_ms=50, tpot_ms=20))
+    assert figures.goodput_requests_per_s == pytest.approx(1 / 0.09)
+    # Kept by none: that is known, and is 0.
+    assert trace_figures(requests, limits=Limits(e2el_ms=1)).goodput_requests_per_s == 0
+    assert trace_figures(requests).goodput_requests_per_s is None
+
+
+def test_total_throughput_needs_the_prompts_lengths() -> None:
+    requests = [trace((10, 1), (20, 1)), trace((10, 1), (20, 1))]
+    assert trace_figures(requests).total_tokens_per_s is None
+    for request in requests:
+        request.prompt_tokens = 8
+    figures = trace_figures(requests)
+    assert figures.output_tokens_per_s == pytest.approx(4 / 0.02)
+    assert figures.total_tokens_per_s == pytest.approx(20 / 0.02)
+
+
+def test_an_endpoint_of_unknown_speculation_has_unknown_tokens_per_step() -> None:
+    requests = [trace((10, 1), (20, 1))]
+    assert trace_figures(requests).tokens_per_step is None
+    assert trace_figures(requests, speculates=False).tokens_per_step == 1

@@ -36,7 +36,8 @@ class _Answer:
 
 async def probe(endpoint: Endpoint) -> Capabilities:
     """Raises WorkFailed if the endpoint can't be reached, or refuses even a plain request."""
-    transport = httpx.AsyncHTTPTransport(uds=endpoint.uds)
+    # A connection each: a server may close one without a word.
+    transport = httpx.AsyncHTTPTransport(uds=endpoint.uds, limits=httpx.Limits(max_keepalive_connections=0))
     headers = dict(endpoint.headers)
     # The driver knows no proxies either: what is probed is what will be measured.
     async with httpx.AsyncClient(

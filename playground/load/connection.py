@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from .framing import Framing
+from .framing import Framing, may_end
 from .recording import Recording
 
 CONNECT_TIMEOUT_S = 10
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
         self.carried += 1
         self.request = request
         self._framing = Framing()
-        request.sent = request.last_byte = time.perf_counter()
+        request.sent = time.perf_counter()
         self._write(request.payload)
 
     def data_received(self, data: bytes) -> None:
@@ -88,8 +88,11 @@ class Connection(asyncio.Protocol):
         if request is None:
             return
         request.blocks.append((now, data))
-        request.last_byte = self._owner.last_byte = now
-        if self._framing.ended(data):
+        self._owner.last_byte = now
+        # Thousands of times a second: one that can't be the last is not looked at further.
+        if self._framing.chunked and not may_end(data):
+            return
+        if self._framing.ended(request.blocks):
             self.request = None
             self.used = now
             if not self._framing.keep_alive:

@@ -12,8 +12,16 @@ CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 CLOSE = re.compile(rb"^HTTP/1\.0|\r\nconnection:[^\r]*close", re.IGNORECASE)
 
 
+Blocks = list[tuple[float, bytes]]
+
+
+def may_end(block: bytes) -> bool:
+    """Whether a chunked response can end with this block: a short one may be a piece of the terminator."""
+    return block.endswith(TERMINATOR) or len(block) < len(TERMINATOR)
+
+
 class Framing:
-    """One response: tell it each block, and it tells whether the response has ended with it.
+    """One response: show it each block, and it tells whether the response has ended with it.
 
     It may miss an end (trailers), never see one too early: a response without a known end lasts until the
     connection closes, and its reader decides.
@@ -22,16 +30,19 @@ class Framing:
     def __init__(self) -> None:
         self.keep_alive = True
         self._head: bytes | None = b""
-        self._chunked = False
+        # Once known to be chunked, only blocks that `may_end` have to be shown.
+        self.chunked = False
         self._missing: int | None = None
-        self._last = b""
 
-    def ended(self, block: bytes) -> bool:
+    def ended(self, blocks: Blocks) -> bool:
+        """`blocks` are the response's blocks so far; the last one is new."""
+        block = blocks[-1][1]
         if self._head is not None:
             return self._on_head(block)
-        if self._chunked:
-            self._last = block if len(block) >= len(TERMINATOR) else (self._last + block)[-len(TERMINATOR) :]
-            return self._last.endswith(TERMINATOR)
+        if self.chunked:
+            if len(block) < len(TERMINATOR):
+                block = b"".join(data for _, data in blocks[-len(TERMINATOR) :])
+            return block.endswith(TERMINATOR)
         if self._missing is not None:
             self._missing -= len(block)
             return self._missing <= 0
@@ -48,8 +59,7 @@ class Framing:
         self._head = None
         self.keep_alive = not CLOSE.search(head)
         if CHUNKED.search(head):
-            self._chunked = True
-            self._last = body[-len(TERMINATOR) :]
+            self.chunked = True
             return body.endswith(TERMINATOR)
         if found := LENGTH.search(head):
             self._missing = int(found[1]) - (len(body) - 2)

@@ -132,7 +132,7 @@ class Measurement:
         if connection.is_open:
             connection.send(request)
         else:
-            request.sent = request.last_byte = time.perf_counter()
+            request.sent = time.perf_counter()
             request.end("connect", connection.refusal)
             self._over(request)
             self._replace()

@@ -16,7 +16,6 @@ class Recording:
         self.prompt = prompt
         self.payload = payload
         self.sent = 0.0
-        self.last_byte = 0.0
         self.blocks: list[tuple[float, bytes]] = []
         self.retried = False
         # Why it ended before its bytes did.
@@ -26,6 +25,11 @@ class Recording:
         self._reader = StreamReader()
         self._read = 0
         self._deltas: list[Delta] = []
+
+    @property
+    def last_byte(self) -> float:
+        """When something last came; until then, when it was sent."""
+        return self.blocks[-1][0] if self.blocks else self.sent
 
     def end(self, kind: str, detail: str = "") -> None:
         """It ended early, for this reason, unless its bytes turn out to be whole or to say something worse."""
