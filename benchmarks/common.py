@@ -109,7 +109,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 async def ask_for(page: Page, tokens: int) -> None:
     """Set the length of the answer."""
-    await page.get_by_text("Sampling and earlier turns").click()
+    await page.get_by_text("Sampling, system prompt and earlier turns").click()
     box = page.get_by_label("Output tokens, at most")
     await box.fill(str(tokens))
     await box.press("Tab")

@@ -21,9 +21,10 @@ from . import attached, doctor, presets
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
-from .domain.metrics import Distribution, request_figures, side_figures, trace_figures
+from .domain.metrics import Distribution, trace_figures
 from .domain.records import Run
 from .domain.workload import ConcurrencyProfile, Workload
+from .facts import facts
 from .host import Host
 from .load.endpoint import Endpoint
 from .report import compare_document, load_document, summary_document
@@ -135,26 +136,19 @@ async def _follow(comparison: Comparison, quiet: bool) -> None:
 
 
 def _print_run(run: Run) -> None:
-    print(f"{run.id}  {run.created_at}  {run.status}")
+    print(f"{run.id}  {run.created_at}  {say(f'race.{run.status}')}  {run.preset or ''}")
+    for turn in run.workload.conversation:
+        print(f"{turn.role}: {turn.content}")
     for side in run.sides:
-        figures = side_figures(side)
-        print(f"\n== {side.label} ({side.placement or '-'}) ==")
+        print(f"\n== {side.label} ({side.placement or '-'}) ==\n{side.command}")
         for trace in side.requests:
             print(trace.output_text)
             if trace.problem:
                 print(say_problem(trace.problem))
-        speed = [request_figures(trace).decode_tokens_per_s for trace in side.requests]
-        facts = {
-            "tokens": figures.output_tokens,
-            "tokens/s": speed[0] if len(speed) == 1 else figures.output_tokens_per_s,
-            "TTFT ms": figures.ttft_ms.mean if figures.ttft_ms else None,
-            "TPOT ms": figures.tpot_ms.mean if figures.tpot_ms else None,
-            "tokens/step": figures.tokens_per_step,
-            "acceptance": figures.acceptance_rate,
-            "acceptance length": figures.mean_acceptance_length,
-        }
-        print("  ".join(f"{name} {_number(value)}" for name, value in facts.items()))
-    if len(run.sides) > 1 and any(side.contended for side in run.sides):
+        print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
+    if run.problem is not None:
+        print("\n" + say_problem(run.problem))
+    elif any(side.contended for side in run.sides):
         print("\n" + say("race.contended"))
 
 
@@ -217,7 +211,8 @@ def _history_list(arguments: argparse.Namespace) -> int:
         return 0
     for item in found:
         sides = " | ".join(item.labels)
-        print(f"{item.id}  {item.status:<11}  {item.preset or '-':<24}  {sides}  {item.prompt[:60]!r}")
+        prompt = " ".join(item.prompt.split())[:60]
+        print(f"{item.id}  {item.created_at}  {item.status:<11}  {item.preset or '-':<24}  {sides}  {prompt}")
     return 0
 
 

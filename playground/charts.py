@@ -13,13 +13,16 @@ from itertools import accumulate
 from typing import Any
 
 from .domain.metrics import acceptance_between
-from .domain.records import Counters, Run, SideRecord
+from .domain.records import Run, SideRecord
+from .facts import facts, latest_acceptance
 from .text import Locale, say
 
 # After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
 COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
 WINDOW_MS = 1000.0
 POINTS = 120
+# The first sample after a side's last token still tells of its last steps.
+SAMPLE_LAG_MS = 1000.0
 
 Figure = dict[str, Any]
 ChartMaker = Callable[[Sequence[SideRecord], Locale], Figure]
@@ -53,11 +56,11 @@ def acceptance_per_position(sides: Sequence[SideRecord], locale: Locale) -> Figu
     """Share of drafts whose token at each position was accepted."""
     figure = _figure("chart.per_position", "chart.position", "chart.rate", locale)
     for index, side in enumerate(sides):
-        acceptance = acceptance_between(side.before, side.after or _latest(side))
+        acceptance = latest_acceptance(side)
         if acceptance is not None and acceptance.drafts:
             rates = list(acceptance.per_position)
             positions = list(range(1, len(rates) + 1))
-            bar = {"type": "bar", "x": positions, "y": rates, "name": side.label}
+            bar = {"type": "bar", "x": positions, "y": rates, "name": escape(side.label)}
             figure["data"].append({**bar, "marker": {"color": COLOURS[index]}})
     figure["layout"]["xaxis"]["dtick"] = 1
     return _as_share(figure, sides, locale)
@@ -67,10 +70,12 @@ def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     """Acceptance rate from the run's start to each sample of the engine's counters."""
     figure = _figure("chart.acceptance", "chart.seconds", "chart.rate", locale)
     for index, side in enumerate(sides):
+        end = max((ms for ms, _ in _arrivals(side)), default=0.0)
         points = [
             (sample.ms / 1000, acceptance.rate)
             for sample in side.samples
-            if (acceptance := acceptance_between(side.before, sample.counters)) is not None
+            if sample.ms <= end + SAMPLE_LAG_MS
+            and (acceptance := acceptance_between(side.before, sample.counters)) is not None
             and acceptance.rate is not None
         ]
         if points:
@@ -92,11 +97,15 @@ def html_report(run: Run, locale: Locale = "en") -> str:
     import plotly.graph_objects as go
 
     parts = [f"<h1>{escape(run.id)}</h1><p>{escape(run.created_at)} · {escape(run.status)}</p>"]
-    parts.append(f"<pre>{escape(run.workload.prompt)}</pre>")
+    parts += [f"<h3>{turn.role}</h3><pre>{escape(turn.content)}</pre>" for turn in run.workload.conversation]
     for side in run.sides:
         answers = "\n\n".join(trace.output_text for trace in side.requests)
         parts.append(f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>")
-        parts.append(f"<pre>{escape(answers)}</pre>")
+        parts.append(f"<pre>{escape(answers)}</pre><table>")
+        for name, text, definition in facts(side, locale):
+            cells = "".join(f"<td>{escape(cell)}</td>" for cell in (name, text, definition))
+            parts.append(f"<tr>{cells}</tr>")
+        parts.append("</table>")
     for number, make in enumerate(CHARTS.values()):
         figure = go.Figure(make(run.sides, locale))
         parts.append(figure.to_html(full_html=False, include_plotlyjs=number == 0))
@@ -129,7 +138,7 @@ def _line(
 ) -> None:
     line = {"color": COLOURS[index]}
     figure["data"].append(
-        {"type": "scatter", "mode": mode, "x": list(x), "y": list(y), "name": label, "line": line}
+        {"type": "scatter", "mode": mode, "x": list(x), "y": list(y), "name": escape(label), "line": line}
     )
 
 
@@ -145,10 +154,6 @@ def _as_share(figure: Figure, sides: Sequence[SideRecord], locale: Locale) -> Fi
 
 def _seconds(times_ms: Sequence[float]) -> list[float]:
     return [round(at / 1000, 3) for at in times_ms]
-
-
-def _latest(side: SideRecord) -> Counters | None:
-    return side.samples[-1].counters if side.samples else None
 
 
 def _arrivals(side: SideRecord) -> list[tuple[float, int]]:

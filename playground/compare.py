@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import logging
 import secrets
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -128,9 +129,11 @@ class Comparison:
             logger.exception("run %s failed", self.run.id)
             self.run.problem = self.run.problem or self._problem_of(error)
         finally:
-            # Written first, told afterwards: who sees a finished run finds it in the history.
-            await asyncio.shield(self._finish(replace(self.run, status=status)))
-            self.run.status, self.phase = status, "finished"
+            try:
+                # Written first, told afterwards: who sees a finished run finds it in the history.
+                await asyncio.shield(self._finish(replace(self.run, status=status)))
+            finally:
+                self.run.status, self.phase = status, "finished"
 
     async def _finish(self, run: Run) -> None:
         try:
@@ -147,10 +150,14 @@ class Comparison:
     def _problem_of(self, error: Exception) -> Problem:
         if isinstance(error, PlaygroundError):
             return Problem(error.message_id, error.params)
+        if isinstance(error, subprocess.CalledProcessError):
+            return Problem("run.driver_died", {"run": self.run.id})
         return Problem("run.internal", {"run": self.run.id})
 
     def stop(self) -> None:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""
+        if self._stopping:
+            return
         self._stopping = True
         if self._task is None:
             # Still in line, or just begun: there is nothing to end yet.
@@ -279,8 +286,6 @@ class Comparison:
                 await sampler
         for side, engine in zip(sides, engines, strict=True):
             side.after = await _idle_counters(engine)
-        for index, side in enumerate(sides):
-            await asyncio.to_thread(self._history.save_samples, self.run.id, index, side.samples)
         if self.run.problem is None and all(trace.problem for trace in load.traces) and not self._stopping:
             self.run.problem = load.traces[0].problem
             raise PlaygroundError("run.all_failed")

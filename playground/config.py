@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from .domain.errors import InvalidInput
+
+NumberT = TypeVar("NumberT", int, float)
 
 VARIABLES: dict[str, str] = {
     "PLAYGROUND_DB": "the history's SQLite file",
@@ -81,10 +84,12 @@ def _parse(name: str, value: str) -> object:
         match name.removeprefix("PLAYGROUND_"):
             case "DB" | "MODELS" | "STATE":
                 return Path(value).expanduser().absolute()
-            case "PORT" | "CPU_KV_GIB":
-                return int(value)
+            case "PORT":
+                return _within(int(value), 1, 65535)
+            case "CPU_KV_GIB":
+                return _within(int(value), 1, 65536)
             case "IDLE_STOP_S" | "START_TIMEOUT_S" | "REQUEST_TIMEOUT_S":
-                return float(value)
+                return _within(float(value), 1e-3, 1e9)
             case "TRUST_REMOTE_CODE" | "EXTRA_FLAGS":
                 return {"0": False, "1": True}[value]
             case "AUTH":
@@ -100,3 +105,10 @@ def _parse(name: str, value: str) -> object:
     except (ValueError, KeyError) as error:
         shown = "…" if name == "PLAYGROUND_AUTH" else value
         raise InvalidInput("config.bad_value", name=name, value=shown, meaning=VARIABLES[name]) from error
+
+
+def _within(value: NumberT, low: float, high: float) -> NumberT:
+    """Raises ValueError outside the range; so does NaN."""
+    if not low <= value <= high:
+        raise ValueError
+    return value

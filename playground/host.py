@@ -15,6 +15,8 @@ from .engine.pool import Holder, Pool
 from .presets import Preset, Side
 from .store import History
 
+CLOSE_S = 5.0
+
 
 class Host:
     """Make one, `open` it inside the event loop that will use it, `close` it at the end."""
@@ -27,6 +29,7 @@ class Host:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, Comparison] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._idle_watch: asyncio.Task[None] | None = None
 
     def open(self) -> None:
         """Once, in the event loop that will run everything: tidy up after a killed process, watch for idleness."""
@@ -39,12 +42,15 @@ class Host:
             self.history.mark_interrupted()
             for leftover in self.config.state.glob("*.sock"):
                 leftover.unlink(missing_ok=True)
-        self._keep(asyncio.create_task(self.pool.stop_when_idle()))
+        self._idle_watch = asyncio.create_task(self.pool.stop_when_idle())
+        self._keep(self._idle_watch)
 
     async def close(self) -> None:
         """Stop the run and every engine."""
         if self.live is not None and not self.live.finished:
             self.live.stop()
+            # Kindly first: what arrived so far is written down.
+            await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

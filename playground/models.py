@@ -49,7 +49,11 @@ OnProgress = Callable[[Progress], None]
 
 def local_folder(config: Config, name: str) -> Path | None:
     """The folder that `name` already stands for, or None if it has to be fetched."""
-    given = Path(name).expanduser()
+    try:
+        given = Path(name).expanduser()
+    except RuntimeError:
+        # "~somebody" who does not exist.
+        return None
     candidates = [config.models / name, config.models / name.replace("/", "--")]
     if name == EMBEDDED:
         candidates.append(config.models / given.name)
@@ -146,7 +150,7 @@ async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> No
             on_progress(Progress("downloading", min(_size(partial) / total, 1.0) if total else None))
             await asyncio.wait([download], timeout=0.5)
         await download
-    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError) as error:
+    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
     on_progress(Progress("checking"))
     for item in wanted:

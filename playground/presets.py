@@ -52,9 +52,17 @@ class Preset(Frozen):
 
 
 def names() -> list[str]:
-    """All presets, the embedded default first."""
-    found = sorted(path.stem for path in FOLDER.glob("*.toml"))
-    return sorted(found, key=lambda name: name != EMBEDDED)
+    """All presets: the embedded default, then those that run anywhere, then those that need a GPU."""
+    needs_gpu = {path.stem: _needs_gpu(path) for path in FOLDER.glob("*.toml")}
+    return sorted(needs_gpu, key=lambda name: (name != EMBEDDED, needs_gpu[name], name))
+
+
+def _needs_gpu(path: Path) -> bool:
+    try:
+        return bool(tomllib.loads(path.read_text(encoding="utf-8")).get("gpu"))
+    except (OSError, ValueError):
+        # Said where it is loaded.
+        return True
 
 
 def load(name_or_path: str) -> Preset:
@@ -105,6 +113,9 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> Mode
             raise InvalidInput(
                 "settings.unknown_key", where=where, key=key, nearest=nearest_of(str(path[-1]), valid)
             ) from error
+        if not path:
+            detail = first["msg"].removeprefix("Value error, ")
+            raise InvalidInput("settings.invalid", where=where, detail=detail) from error
         if first["type"] == "missing":
             raise InvalidInput("settings.missing_key", where=where, key=key) from error
         detail = first["msg"].removeprefix("Value error, ")

@@ -139,7 +139,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     )
 
     # A setting that can't be: said at once, nothing starts.
-    await page.get_by_text("Sampling and earlier turns").click()
+    await page.get_by_text("Sampling, system prompt and earlier turns").click()
     await page.get_by_label("Temperature").fill("9")
     await page.locator("#race").click()
     await expect(page.locator("#message .alert")).to_contain_text("temperature")
@@ -198,7 +198,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     await expect(phone.locator("#race")).to_have_text("竞速")
     assert not await overflows(phone)
     # The engines are warm: this race, a long one, starts at once. Stop it in the middle.
-    await phone.get_by_text("采样参数与先前对话").click()
+    await phone.get_by_text("采样参数、系统提示与先前对话").click()
     await phone.get_by_label("最多输出 token").fill("1500")
     await phone.get_by_label("最多输出 token").press("Tab")
     await phone.locator("#race").click()

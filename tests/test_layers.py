@@ -16,6 +16,7 @@ LAYERS = (
     {"engine", "load", "store", "models", "convert_gguf", "presets", "prompts", "tokens"},
     {"compare", "attached"},
     {"host"},
+    {"facts"},
     {"report", "charts", "doctor"},
     {"ui", "__main__"},
     {"app"},

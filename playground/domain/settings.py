@@ -10,12 +10,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PositiveInt = Annotated[int, Field(ge=1)]
+# A folder, a hub id, or a name in the models folder.
+ModelName = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
 
 
 class Frozen(BaseModel):
     """Validated when made, then immutable; a key it does not know is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SpeculationOff(Frozen):
@@ -47,7 +49,7 @@ class _Speculating(Frozen):
 class _Drafting(_Speculating):
     """A method that runs a second model."""
 
-    model: Annotated[str, Field(min_length=1)]
+    model: ModelName
     draft_tensor_parallel_size: PositiveInt | None = None
     max_model_len: PositiveInt | None = None
     quantization: str | None = None
@@ -148,7 +150,7 @@ class EngineSettings(Frozen):
     """
 
     runtime: str = "default"
-    target: Annotated[str, Field(min_length=1)]
+    target: ModelName
     speculation: Speculation = SpeculationOff()
     knobs: Knobs = Knobs()
     trust_remote_code: bool = False

@@ -32,7 +32,8 @@ class Sampling(Frozen):
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0)] | None = None
-    seed: int | None = 0
+    # What the history can hold: 64 bits.
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = 0
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
 

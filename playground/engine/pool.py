@@ -71,7 +71,8 @@ class Pool:
     @asynccontextmanager
     async def lease(self, holder: Holder, *, wait: bool = False) -> AsyncIterator[None]:
         """Raises HostBusy if somebody else holds the engines, unless told to wait (first come, first served)."""
-        if self._lease.locked() and not wait:
+        # Locked without a holder: engines are being stopped, which ends soon.
+        if self.holder is not None and not wait:
             raise HostBusy("host.busy", **_shown(self.holder))
         async with self._lease:
             self.holder = holder
@@ -130,10 +131,10 @@ class Pool:
         return engine
 
     async def stop_all(self) -> None:
-        """Stop every engine and give the host's lock back."""
-        engines, self._engines = list(self._engines.values()), {}
-        await asyncio.gather(*(engine.stop() for engine in engines))
-        if not self._lease.locked():
+        """Stop every engine and give the host's lock back. A run that comes meanwhile waits for that."""
+        async with self._lease:
+            engines, self._engines = list(self._engines.values()), {}
+            await asyncio.gather(*(engine.stop() for engine in engines))
             self._host_lock.release()
 
     async def stop_when_idle(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from ..domain.errors import InvalidInput
 from ..domain.records import RequestTrace, Run, Sample, SideRecord
 from . import rows
 from .migrations import migrations
@@ -36,10 +37,13 @@ class History:
     """All runs of this host. Blocking: call it from a thread where an event loop runs."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        with self._writing() as db:
-            migrations.apply(db)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with self._writing() as db:
+                migrations.apply(db)
+        except (OSError, sqlite3.Error) as error:
+            raise InvalidInput("history.unusable", path=str(path), detail=str(error)) from error
 
     @contextmanager
     def _reading(self) -> Iterator[Database]:
@@ -75,24 +79,21 @@ class History:
 
     def save_request(self, run_id: str, position: int, number: int, trace: RequestTrace) -> None:
         with self._writing() as db:
-            db.table("requests").upsert(
-                rows.request_row(run_id, position, number, trace), pk=("run_id", "position", "number")
-            )
+            _write_requests(db, run_id, position, {number: trace})
 
     def save_samples(self, run_id: str, position: int, samples: Sequence[Sample]) -> None:
         with self._writing() as db:
-            db.table("samples").upsert_all(
-                (rows.sample_row(run_id, position, sample) for sample in samples),
-                pk=("run_id", "position", "ms"),
-            )
+            _write_samples(db, run_id, position, samples)
 
     def finish(self, run: Run) -> None:
-        """Write the run's status and everything about its sides that is known only at the end."""
+        """Write the run's status and all there is of its sides, unfinished requests included."""
         with self._writing() as db:
             row = rows.run_row(run)
             db.table("runs").update(run.id, {name: row[name] for name in ("status", "machine", "problem")})
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
+                _write_requests(db, run.id, position, dict(enumerate(side.requests)))
+                _write_samples(db, run.id, position, side.samples)
 
     def mark_interrupted(self) -> int:
         """Runs that still say "running" although nothing runs: cut off with their process. Returns how many."""
@@ -165,6 +166,16 @@ class History:
             labels=tuple(side.label for side in sides),
             models=tuple(models),
         )
+
+
+def _write_requests(db: Database, run_id: str, position: int, traces: Mapping[int, RequestTrace]) -> None:
+    found = (rows.request_row(run_id, position, number, trace) for number, trace in traces.items())
+    db.table("requests").upsert_all(found, pk=("run_id", "position", "number"))
+
+
+def _write_samples(db: Database, run_id: str, position: int, samples: Sequence[Sample]) -> None:
+    found = (rows.sample_row(run_id, position, sample) for sample in samples)
+    db.table("samples").upsert_all(found, pk=("run_id", "position", "ms"))
 
 
 def _like(text: str) -> str:

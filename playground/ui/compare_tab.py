@@ -168,7 +168,8 @@ class _Runs:
     async def join(self) -> dict[Any, Any]:
         """Watch the run that holds the engines."""
         tab, live = self._tab, self._host.live
-        return {tab.run_id: live.run.id if live else "", **self._buttons(busy=False), tab.message: ""}
+        shown = {tab.stop: gr.update(visible=live is not None and not live.finished)}
+        return {tab.run_id: live.run.id if live else "", **self._buttons(busy=False), tab.message: "", **shown}
 
     async def _begin(self, given: Mapping[Any, Any], locale: Locale, wait: bool) -> dict[Any, Any]:
         tab = self._tab
@@ -242,13 +243,13 @@ def alert(error: PlaygroundError, locale: Locale) -> str:
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> Comparison:
     """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
-    count = len(presets.load(given[tab.preset]).sides)
-    sides = tuple(form.read(side, given) for side in tab.sides[:count])
+    preset = presets.load(given[tab.preset])
+    sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
     sampling = {
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
-        "top_p": given[tab.top_p].strip() or None,
-        "top_k": given[tab.top_k].strip() or None,
+        "top_p": (given[tab.top_p] or "").strip() or None,
+        "top_k": (given[tab.top_k] or "").strip() or None,
         "seed": given[tab.seed],
         "ignore_eos": given[tab.ignore_eos],
     }
@@ -258,7 +259,10 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> Compar
         "turns": _turns(given[tab.turns] or ""),
         "sampling": sampling,
     }
-    return host.comparison(sides, presets.validate(Workload, workload, where="prompt"), given[tab.preset])
+    asked = presets.validate(Workload, workload, where="prompt")
+    # Once changed on the page it is not the preset any more.
+    unchanged = sides == preset.sides and asked == preset.workload
+    return host.comparison(sides, asked, preset.name if unchanged else None)
 
 
 def _turns(text: str) -> list[dict[str, str]]:
@@ -298,7 +302,7 @@ def card(preset: Preset, machine: Machine, locale: Locale) -> str:
     """What a preset shows and needs."""
     parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
     parts.append(f"<p>{escape(preset.shows.in_locale(locale))}</p>")
-    parts.append(f"<p>{escape(say('ui.needs', locale))}: {escape(preset.needs.in_locale(locale))}</p>")
+    parts.append(f"<p>{escape(say('ui.needs', locale, what=preset.needs.in_locale(locale)))}</p>")
     if preset.gpu and not machine.gpus:
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
     return "".join(parts)

@@ -91,6 +91,9 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
                     js_on_load=view.asset("knobs.js"),
                     apply_default_css=False,
                     fields=[(name, _choices(name)) for name in Knobs.model_fields],
+                    label=label("knobs_info"),
+                    show_label=True,
+                    container=True,
                 )
                 runtimes = runtime.names(config)
                 which = gr.Dropdown(
@@ -198,9 +201,16 @@ def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
         "speculation": speculation,
         "knobs": json.loads(given[form.knobs] or "{}"),
         "trust_remote_code": bool(given[form.trust_remote_code]),
-        "extra_flags": shlex.split(given[form.extra_flags] or ""),
+        "extra_flags": _flags(name, given[form.extra_flags] or ""),
     }
     return Side(label=name or "?", engine=validate(EngineSettings, settings, where=name or "?"))
+
+
+def _flags(side: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidInput("ui.flags_bad", side=side, detail=str(error)) from error
 
 
 def _more(side: str, text: str | None) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def launch_options(host: Host) -> dict[str, Any]:
         "css_paths": view.ASSETS / "style.css",
         "theme": gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
         "run_history": False,
+        # Nothing is uploaded here, and the door stands open: let little through.
+        "max_file_size": "1mb",
         "enable_monitoring": False,
         "footer_links": [],
         "quiet": True,

@@ -15,9 +15,10 @@ import gradio as gr
 from .. import charts, models
 from ..compare import Comparison
 from ..config import Config
-from ..domain.metrics import Acceptance, acceptance_between, request_figures, side_figures
+from ..domain.metrics import request_figures
 from ..domain.records import Run, SideRecord
 from ..domain.speculation import token_origins
+from ..facts import facts, number
 from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text
 
@@ -37,7 +38,8 @@ def asset(name: str) -> str:
 
 def panes() -> gr.HTML:
     """The component that shows a run's sides."""
-    template = '<p class="headline" role="status"></p><p class="note"></p><div class="panes"></div>'
+    template = '<p class="headline" role="status"></p><p class="note"></p><details class="asked" hidden></details>'
+    template += '<div class="panes"></div>'
     return gr.HTML(html_template=template, js_on_load=asset("view.js"), apply_default_css=False)
 
 
@@ -80,6 +82,8 @@ class Painter:
             "note": self._note(),
             "empty": say("pane.empty", self._locale),
             "command_label": say("ui.command", self._locale),
+            "asked_label": say("ui.asked", self._locale),
+            "asked": _asked(self._run, self._locale) if whole else None,
             "sides": [
                 painter.paint(whole, self._stage(index, now) if with_facts else None)
                 for index, painter in enumerate(self._sides)
@@ -99,7 +103,7 @@ class Painter:
             if (figures := request_figures(trace))
         ]
         parts = [say(f"race.{run.status}", locale)]
-        parts += [say("race.speed", locale, side=name, speed=_number(speed)) for name, speed in speeds]
+        parts += [say("race.speed", locale, side=name, speed=number(speed)) for name, speed in speeds]
         return " · ".join(parts)
 
     def _note(self) -> str:
@@ -120,8 +124,8 @@ class Painter:
         progress = comparison.progress[index]
         if comparison.phase != "streaming":
             name = say(f"stage.{progress.stage}", locale)
-            if progress.stage == "ready" and progress.ready_after_s is not None:
-                return say("race.ready_after", locale, seconds=progress.ready_after_s), None
+            if progress.stage == "ready":
+                return name, None
             elapsed = say("race.elapsed", locale, seconds=now - progress.since)
             return f"{name} · {elapsed}", progress.fraction
         trace = side.requests[0]
@@ -150,7 +154,7 @@ class _SidePainter:
         self._sent.append(len(self._spans))
         painted: dict[str, Any] = {
             "label": self._side.label,
-            "method": self._side.settings.speculation.method,
+            "method": _method(self._side),
             "from": start,
             "spans": self._spans[start:],
             "reset": reset,
@@ -200,34 +204,10 @@ class _SidePainter:
             "stage": stage,
             "fraction": fraction,
             "command": side.command,
-            "facts": self._facts(),
+            "facts": facts(side, self._locale),
             "legend": self._legend(),
             "problem": self._problem(),
         }
-
-    def _facts(self) -> list[tuple[str, str, str]]:
-        side = self._side
-        figures = side_figures(side)
-        trace = side.requests[0] if side.requests else None
-        own = request_figures(trace) if trace else None
-        live = not trace or not trace.ended or side.after is None
-        acceptance = _acceptance(side)
-        per_step = figures.tokens_per_step
-        if side.settings.speculates and per_step is None and own and trace and len(trace.chunks) > 1:
-            per_step = ((own.output_tokens or 0) - (trace.chunks[0].tokens or 0)) / (len(trace.chunks) - 1)
-        estimated = "~" if live and side.settings.speculates and per_step is not None else ""
-        approximate = "~" if own and own.approximate else ""
-        shown = (
-            ("tokens_per_s", approximate + _number(own.decode_tokens_per_s if own else None)),
-            ("ttft", _milliseconds(own.ttft_ms if own else None)),
-            ("tpot", approximate + _milliseconds(own.tpot_ms if own else None)),
-            ("tokens", _whole(own.output_tokens if own else None)),
-            ("tokens_per_step", estimated + _number(per_step)),
-            ("acceptance", _percent(acceptance.rate if acceptance else None)),
-            ("acceptance_length", _number(acceptance.mean_length if acceptance else None)),
-        )
-        locale = self._locale
-        return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
 
     def _legend(self) -> list[tuple[str, str]]:
         """Never on a side without speculation: nothing is coloured there."""
@@ -244,24 +224,25 @@ class _SidePainter:
         return {"message": say_problem(problem, self._locale), "log": side.log_tail}
 
 
-def _acceptance(side: SideRecord) -> Acceptance | None:
-    latest = side.samples[-1].counters if side.samples else None
-    return acceptance_between(side.before, side.after or latest)
+def _method(side: SideRecord) -> str:
+    """The speculation method, with how many tokens it drafts."""
+    speculation = side.settings.speculation.model_dump()
+    k = speculation.get("num_speculative_tokens")
+    return side.settings.speculation.method + (f" · k = {k}" if k else "")
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def _whole(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _milliseconds(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+def _asked(run: Run, locale: Locale) -> list[tuple[str, str]]:
+    """What was asked and of what, for somebody who opens the run later."""
+    sampling = {name: value for name, value in run.workload.sampling if value not in (None, ())}
+    asked: list[tuple[str, str]] = [(turn.role, turn.content) for turn in run.workload.conversation]
+    asked.append((say("ui.sampling_used", locale), ", ".join(f"{k} = {v}" for k, v in sampling.items())))
+    for side in run.sides:
+        settings = side.settings
+        knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
+        parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
+        if side.runtime_version:
+            parts.append(f"vLLM {side.runtime_version}")
+        asked.append((side.label, ", ".join(parts)))
+    if run.preset:
+        asked.append((say("ui.preset", locale), run.preset))
+    return asked

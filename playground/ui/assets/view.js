@@ -13,6 +13,18 @@ const make = (parent, tag, name, text) => {
   return node;
 };
 
+function showAsked(value) {
+  const asked = element.querySelector('.asked');
+  asked.hidden = !value.asked;
+  asked.replaceChildren();
+  make(asked, 'summary', '', value.asked_label);
+  const list = make(asked, 'dl');
+  for (const [name, text] of value.asked ?? []) {
+    make(list, 'dt', '', name);
+    make(list, 'dd', '', text);
+  }
+}
+
 function build(value) {
   root.replaceChildren();
   panes.length = 0;
@@ -95,6 +107,7 @@ function show() {
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   element.querySelector('.headline').textContent = value.headline;
   element.querySelector('.note').textContent = value.note;
+  if (value.asked) showAsked(value);
   value.sides.forEach((side, index) => {
     const pane = panes[index];
     append(pane, side);

@@ -1,0 +1,59 @@
+"""A side's figures as a person reads them: name, value with unit, definition. The page, the command line and the
+exported page show the same."""
+
+from __future__ import annotations
+
+from .domain.metrics import Acceptance, acceptance_between, request_figures, side_figures
+from .domain.records import SideRecord
+from .text import Locale, say
+
+Fact = tuple[str, str, str]
+
+
+def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
+    """In reading order. "-": unknown; "~": estimated while it streams, or from the final usage alone."""
+    figures = side_figures(side)
+    trace = side.requests[0] if side.requests else None
+    own = request_figures(trace) if trace else None
+    live = not trace or not trace.ended or side.after is None
+    acceptance = latest_acceptance(side)
+    per_step = figures.tokens_per_step
+    if side.settings.speculates and per_step is None and own and trace and len(trace.chunks) > 1:
+        per_step = ((own.output_tokens or 0) - (trace.chunks[0].tokens or 0)) / (len(trace.chunks) - 1)
+    estimated = "~" if live and side.settings.speculates and per_step is not None else ""
+    approximate = "~" if own and own.approximate else ""
+    shown = (
+        ("tokens_per_s", approximate + number(own.decode_tokens_per_s if own else None)),
+        ("ttft", _milliseconds(own.ttft_ms if own else None)),
+        ("tpot", approximate + _milliseconds(own.tpot_ms if own else None)),
+        ("tokens", _whole(own.output_tokens if own else None)),
+        ("tokens_per_step", estimated + number(per_step)),
+        ("acceptance", _percent(acceptance.rate if acceptance else None)),
+        ("acceptance_length", number(acceptance.mean_length if acceptance else None)),
+    )
+    return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
+
+
+def latest_acceptance(side: SideRecord) -> Acceptance | None:
+    """Over the whole run once the engine has come to rest; until then up to the latest sample."""
+    latest = side.samples[-1].counters if side.samples else None
+    return acceptance_between(side.before, side.after or latest)
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, or "-"."""
+    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _whole(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _milliseconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
