@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from ..domain.records import Chunk, Problem, RequestTrace, StepArrays
@@ -11,7 +12,32 @@ from ..processes import DriverProcess
 from .endpoint import Endpoint
 
 
-class Load:
+class _Driven:
+    """A plan that the driver runs, once: its events, and the way to stop it."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self._plan = plan
+        self._driver: DriverProcess | None = None
+        self._stopped = False
+
+    async def _events(self) -> AsyncGenerator[dict[str, Any], None]:
+        self._driver = await DriverProcess.start(self._plan)
+        try:
+            if self._stopped:
+                self._driver.stop()
+            async for event in self._driver.events():
+                yield event
+        finally:
+            await self._driver.close()
+
+    def stop(self) -> None:
+        """End all requests under way and send no more; what arrived stays."""
+        self._stopped = True
+        if self._driver is not None:
+            self._driver.stop()
+
+
+class Load(_Driven):
     """One plan under way: one request to each endpoint, all at once."""
 
     def __init__(
@@ -28,31 +54,20 @@ class Load:
         for index, endpoint in enumerate(endpoints):
             body, salt = endpoint.body(conversation, sampling), endpoint.new_salt(salted)
             requests.append({"endpoint": index, "body": body | ({"cache_salt": salt} if salt else {})})
-        self._plan = {
-            "mode": "race",
-            "endpoints": [endpoint.for_plan() for endpoint in endpoints],
-            "requests": requests,
-            "idle_timeout_s": idle_timeout_s,
-        }
-        self._driver: DriverProcess | None = None
-        self._stopped = False
+        super().__init__(
+            {
+                "mode": "race",
+                "endpoints": [endpoint.for_plan() for endpoint in endpoints],
+                "requests": requests,
+                "idle_timeout_s": idle_timeout_s,
+            }
+        )
 
     async def run(self) -> AsyncGenerator[int, None]:
         """Yield the index of a trace each time it has grown; `traces[i].ended` tells its end."""
-        self._driver = await DriverProcess.start(self._plan)
-        try:
-            if self._stopped:
-                self._driver.stop()
-            async for event in self._driver.events():
+        async with aclosing(self._events()) as events:
+            async for event in events:
                 yield self._apply(event)
-        finally:
-            await self._driver.close()
-
-    def stop(self) -> None:
-        """End all streams; what arrived stays."""
-        self._stopped = True
-        if self._driver is not None:
-            self._driver.stop()
 
     def _apply(self, event: dict[str, Any]) -> int:
         index = int(event["request"])
@@ -67,7 +82,7 @@ class Load:
         return index
 
 
-class MeasuredLoad:
+class MeasuredLoad(_Driven):
     """A whole workload sent to one endpoint, as a profile says, stamped first and understood afterwards.
 
     The same prompts, profile and seed send the same requests in the same order at the same offsets.
@@ -89,37 +104,26 @@ class MeasuredLoad:
         # From the first send to the last byte.
         self.wall_s: float | None = None
         self._prompts = prompts
-        self._plan = {
-            "mode": "measured",
-            "endpoint": endpoint.for_plan(),
-            "bodies": [endpoint.body(prompt.conversation, prompt.sampling) for prompt in prompts],
-            "salt": endpoint.new_salt(salted),
-            "profile": profile.model_dump(),
-            "seed": seed,
-            "idle_timeout_s": idle_timeout_s,
-        }
-        self._driver: DriverProcess | None = None
-        self._stopped = False
+        super().__init__(
+            {
+                "mode": "measured",
+                "endpoint": endpoint.for_plan(),
+                "bodies": [endpoint.body(prompt.conversation, prompt.sampling) for prompt in prompts],
+                "salt": endpoint.new_salt(salted),
+                "profile": profile.model_dump(),
+                "seed": seed,
+                "idle_timeout_s": idle_timeout_s,
+            }
+        )
 
     async def run(self) -> AsyncGenerator[int, None]:
         """Yield the number of each request when it has ended and its trace is there."""
-        self._driver = await DriverProcess.start(self._plan)
-        try:
-            if self._stopped:
-                self._driver.stop()
-            async for event in self._driver.events():
+        async with aclosing(self._events()) as events:
+            async for event in events:
                 if event["event"] == "done":
                     self._finish(event)
                 else:
                     yield self._apply(event)
-        finally:
-            await self._driver.close()
-
-    def stop(self) -> None:
-        """End all requests under way and send no more; what arrived stays."""
-        self._stopped = True
-        if self._driver is not None:
-            self._driver.stop()
 
     @property
     def in_order(self) -> list[RequestTrace]:
