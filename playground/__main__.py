@@ -159,13 +159,14 @@ def _number(value: float | None) -> str:
 def _load(arguments: argparse.Namespace) -> int:
     key = os.environ.get("OPENAI_API_KEY")
     endpoint = Endpoint.from_url(arguments.base_url, arguments.model, api=arguments.api, key=key)
-    prompt = attached.prompt_for(arguments.prompt, arguments.output_tokens)
+    asked = [attached.prompt_for(arguments.prompt)]
+    sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = presets.validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
     limit_s = Config.from_environment().request_timeout_s
-    driven = asyncio.run(attached.drive(endpoint, prompt, profile, limit_s))
+    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, limit_s))
     _print_json(load_document(driven)) if arguments.json else _print_load(driven)
     if not driven.answered:
         problem = driven.traces[-1].problem

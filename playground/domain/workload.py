@@ -61,10 +61,14 @@ class Workload(Frozen):
 
 
 class Prompt(Frozen):
-    """One entry of a measured workload's prompts: what to ask, and how."""
+    """One conversation to send, the user's turn last. `max_tokens` None: the sampling's own."""
 
     conversation: Annotated[Conversation, Field(min_length=1)]
-    sampling: Sampling = Sampling()
+    max_tokens: PositiveInt | None = None
+
+    def sampled(self, sampling: Sampling) -> Sampling:
+        """How it is to be answered: its own length goes before the common one."""
+        return sampling if self.max_tokens is None else sampling.model_copy(update={"max_tokens": self.max_tokens})
 
 
 class Limits(Frozen):
