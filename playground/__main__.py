@@ -62,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("--concurrency", type=_positive, default=1, help=say("cli.concurrency"))
     load.add_argument("--requests", type=_positive, help=say("cli.requests"))
     load.add_argument("--output-tokens", type=_positive, help=say("cli.output_tokens"))
-    load.add_argument("--prompt", help=say("cli.load_prompt"))
+    asked = load.add_mutually_exclusive_group()
+    asked.add_argument("--prompt", help=say("cli.load_prompt"))
+    asked.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     load.add_argument("--json", action="store_true", help=say("cli.json"))
     load.set_defaults(verb=_load)
 
@@ -159,7 +161,7 @@ def _number(value: float | None) -> str:
 def _load(arguments: argparse.Namespace) -> int:
     key = os.environ.get("OPENAI_API_KEY")
     endpoint = Endpoint.from_url(arguments.base_url, arguments.model, api=arguments.api, key=key)
-    asked = [attached.prompt_for(arguments.prompt)]
+    asked = attached.prompts_for(arguments.prompt, arguments.prompts)
     sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = presets.validate(
