@@ -20,6 +20,10 @@ def conclusions(run: Run) -> list[Problem]:
     why = ending(run, rounds, found)
     if why is not None and run.measurement is not None:
         plan = run.measurement
-        params: dict[str, object] = {"rounds": plan.max_rounds, "minutes": plan.budget_s / 60, "width": 50 * plan.target_width}
+        params: dict[str, object] = {
+            "rounds": plan.max_rounds,
+            "minutes": plan.budget_s / 60,
+            "width": 50 * plan.target_width,
+        }
         sentences.append(Problem(f"measured.ended_{why}", params))
     return sentences
