@@ -7,7 +7,7 @@ const texts = props.texts[locale];
 const inputs = {};
 const rows = {};
 const note = document.createElement('span');
-note.className = 'note';
+note.className = 'hint';
 note.setAttribute('role', 'status');
 
 function changed() {
@@ -21,7 +21,7 @@ function hide() {
 }
 
 async function send(file) {
-  note.className = 'note';
+  note.className = 'hint';
   note.textContent = texts.uploading;
   inputs.file.value = '';
   let answer;
@@ -32,7 +32,7 @@ async function send(file) {
   } catch (error) {
     answer = {good: false, text: String(error.message ?? error)};
   }
-  note.className = answer.good ? 'note' : 'note bad';
+  note.className = answer.good ? 'hint' : 'hint bad';
   note.textContent = `${file.name}: ${answer.text}`;
   changed();
 }
