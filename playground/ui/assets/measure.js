@@ -33,7 +33,7 @@ async function send(file) {
     answer = {good: false, text: String(error.message ?? error)};
   }
   note.className = answer.good ? 'hint' : 'hint bad';
-  note.textContent = `${file.name}: ${answer.text}`;
+  note.textContent = answer.text;
   changed();
 }
 
@@ -69,7 +69,10 @@ function field(name) {
   input.addEventListener('change', changed);
   label.append(...(input.type === 'checkbox' ? [input, caption] : [caption, input]));
   if (input.type === 'checkbox') label.className = 'check';
-  if (name === 'file') label.append(chooser(), note);
+  if (name === 'file') {
+    label.className = 'upload';
+    label.append(chooser(), note);
+  }
   inputs[name] = input;
   rows[name] = label;
   return label;
@@ -81,8 +84,7 @@ function show() {
     const text = value[name] ?? '';
     if (input.type === 'checkbox') input.checked = text !== '';
     else if (input.value !== text) input.value = text;
-    if (name === 'file' && !text) note.className.includes('bad') || (note.textContent = '');
-    else if (name === 'file' && !note.textContent) note.textContent = text.split('/').pop();
+    if (name === 'file') note.textContent = text.split('/').pop();
   }
   hide();
 }
