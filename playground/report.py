@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
+from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .store import Summary
@@ -48,6 +50,37 @@ def load_document(driven: Driven) -> dict[str, Any]:
 
 def summary_document(summary: Summary) -> dict[str, Any]:
     return asdict(summary)
+
+
+def outputs_document(
+    found: Sequence[Agreement], labels: Sequence[str], locale: Locale = "en"
+) -> list[dict[str, Any]]:
+    """What a `compare` document says under `outputs`: nothing where nothing could be compared."""
+    return [_agreement(agreement, labels, locale) for agreement in found]
+
+
+def _agreement(found: Agreement, labels: Sequence[str], locale: Locale) -> dict[str, Any]:
+    greedy = found if isinstance(found, GreedyAgreement) else None
+    return {
+        "side": labels[found.side],
+        "baseline": labels[found.baseline],
+        "compared": greedy and greedy.compared,
+        "identical": greedy and greedy.identical,
+        "near_tie_nats": greedy and greedy.near_tie_nats,
+        "divergences": [_divergence(difference) for difference in greedy.differences] if greedy else [],
+        "sampled": asdict(found.check) if isinstance(found, SampledAgreement) else None,
+        "statement": _problem(found.statement(), locale),
+    }
+
+
+def _divergence(difference: Difference) -> dict[str, Any]:
+    return {
+        "prompt": difference.at.pair,
+        "position": difference.at.position,
+        "tokens": difference.at.tokens,
+        "kind": difference.kind,
+        "top": [top and sorted(top.items(), key=lambda item: -item[1]) for top in difference.top],
+    }
 
 
 def _side(side: SideRecord, locale: Locale) -> dict[str, Any]:

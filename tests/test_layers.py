@@ -14,7 +14,7 @@ LAYERS = (
     {"domain"},
     {"processes", "guard", "text", "config"},
     {"engine", "load", "store", "models", "convert_gguf", "presets", "prompts", "tokens"},
-    {"compare", "attached"},
+    {"compare", "attached", "answers"},
     {"host"},
     {"facts"},
     {"report", "charts", "doctor"},

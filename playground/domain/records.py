@@ -146,3 +146,29 @@ class Run:
     machine: dict[str, object] = field(default_factory=dict)
     seed: int | None = 0
     problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopLogprobs:
+    """What one side would have said at one position of one prompt's answer: token id -> natural log."""
+
+    side: int
+    prompt: int
+    position: int
+    top: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """One side's answers to one prompt above temperature 0, as token ids; None where one failed or had no ids."""
+
+    side: int
+    answers: tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEvidence:
+    """What the output check asked for after the last round, beside the answers of the rounds themselves."""
+
+    logprobs: tuple[TopLogprobs, ...] = ()
+    repeats: tuple[Repeats, ...] = ()

@@ -6,7 +6,19 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays
+from ..domain.records import (
+    Chunk,
+    Counters,
+    OutputEvidence,
+    Problem,
+    Repeats,
+    RequestTrace,
+    Run,
+    Sample,
+    SideRecord,
+    StepArrays,
+    TopLogprobs,
+)
 from ..domain.settings import EngineSettings
 from ..domain.workload import Message, Workload
 
@@ -142,6 +154,27 @@ def sample_of(row: Row) -> Sample:
     counters = _counters(_load(row["counters"]))
     assert counters is not None
     return Sample(row["ms"], counters)
+
+
+def evidence_row(evidence: OutputEvidence) -> str:
+    """Logprobs as [side, prompt, position, [[token, logprob], ...]], repeats as [side, [token ids, ...]]."""
+    return json.dumps(
+        {
+            "logprobs": [[o.side, o.prompt, o.position, list(o.top.items())] for o in evidence.logprobs],
+            "repeats": [[o.side, o.answers] for o in evidence.repeats],
+        }
+    )
+
+
+def evidence_of(text: str) -> OutputEvidence:
+    values = json.loads(text)
+    return OutputEvidence(
+        tuple(TopLogprobs(side, prompt, at, dict(top)) for side, prompt, at, top in values["logprobs"]),
+        tuple(
+            Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
+            for side, answers in values["repeats"]
+        ),
+    )
 
 
 def _counters(values: Row | None) -> Counters | None:
