@@ -16,17 +16,21 @@ from playground.config import Config
 from playground.domain.records import (
     Chunk,
     Counters,
+    OutputEvidence,
     Problem,
+    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     Status,
     StepArrays,
+    TopLogprobs,
 )
 from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.workload import Message, Sampling, Workload
 from playground.store import History
+from playground.store.rows import evidence_of, evidence_row
 
 # The first released shape, as it stands in people's files. Never change it: later migrations must open it.
 OLDEST = """
@@ -379,3 +383,15 @@ def test_text_as_it_was_typed_is_found(history: History, text: str) -> None:
     """The database keeps prompts as JSON; who searches does not know."""
     saved(history, run("r1", prompt='100% of a_b \\ "quoted"\nline'))
     assert [summary.id for summary in history.summaries(text=text)] == ["r1"]
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        OutputEvidence(),
+        OutputEvidence(logprobs=(TopLogprobs(1, 2, 3, {49151: -0.125, 0: -9999.0}), TopLogprobs(0, 2, 3, {}))),
+        OutputEvidence(repeats=(Repeats(0, ((1, 2), None, ())), Repeats(1, ()))),
+    ],
+)
+def test_output_evidence_comes_back(evidence: OutputEvidence) -> None:
+    assert evidence_of(evidence_row(evidence)) == evidence
