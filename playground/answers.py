@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from .domain.outputs import TokenIds, check_greedy
 from .domain.records import OutputEvidence, Repeats, TopLogprobs
-from .domain.workload import Conversation, Prompt, Sampling
+from .domain.workload import Conversation, Sampling
 from .load.endpoint import PATHS, Endpoint
 
 # Of each side's answers that differ from the baseline's, so many are looked into.
@@ -50,21 +50,21 @@ class _Answer(BaseModel):
 
 async def examine(
     sides: Sequence[Endpoint],
-    prompts: Sequence[Prompt],
+    conversations: Sequence[Conversation],
     sampling: Sampling,
     answers: Sequence[Sequence[TokenIds | None]],
     timeout_s: float,
     on_progress: OnProgress = lambda done, total: None,
 ) -> OutputEvidence:
-    """Ask for what `domain.agreement` reads. `answers[side][prompt]` are the token ids of one trial.
+    """Ask for what `domain.agreement` reads. `conversations` and `answers` are what its `answers_of` gives.
 
-    At temperature 0: both sides' top logprobs where a side's answer leaves the first side's, for the first 8
-    prompts of each side at which one does. Both get the same context, the prompt's ids and the answers' common
-    beginning, and are asked for one token more. That is one prefill: it shows what the model makes of the context,
-    not the rounding of the decoding step or of the verification of several drafts that made the answer.
+    At temperature 0: both sides' top logprobs where a side's answer leaves the first side's, for the first 8 such
+    answers of each side. Both get the same context, the prompt's ids and the answers' common beginning, and are
+    asked for one token more. That is a prefill: it shows what the model makes of the context, not the rounding of
+    the decoding step, or of the verification of several drafts, that made the answer.
 
-    Above: the first prompt 20 times a side, each time with another seed, none of them used twice (two sides with
-    equal seeds would draw partly the same numbers, and the test takes the samples for independent).
+    Above: the first conversation 20 times a side. No seed is used twice, not by two sides either: they would draw
+    the same numbers, while the test takes its samples for independent.
 
     What an endpoint does not give, or is late with, is left out; nothing of that raises. `on_progress` hears how
     many questions are answered, and of how many. Cancel it to stop: requests under way are dropped.
@@ -72,10 +72,10 @@ async def examine(
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(_Server(endpoint, timeout_s)) for endpoint in sides]
         if sampling.temperature > 0:
-            return OutputEvidence(repeats=await _repeats(servers, prompts[0], sampling, on_progress))
+            return OutputEvidence(repeats=await _repeats(servers, conversations[0], sampling, on_progress))
         if _penalised(sampling):
             return OutputEvidence()
-        return OutputEvidence(logprobs=await _logprobs(servers, prompts, answers, on_progress))
+        return OutputEvidence(logprobs=await _logprobs(servers, conversations, answers, on_progress))
 
 
 def _penalised(sampling: Sampling) -> bool:
@@ -85,7 +85,7 @@ def _penalised(sampling: Sampling) -> bool:
 
 async def _logprobs(
     servers: Sequence[_Server],
-    prompts: Sequence[Prompt],
+    conversations: Sequence[Conversation],
     answers: Sequence[Sequence[TokenIds | None]],
     on_progress: OnProgress,
 ) -> tuple[TopLogprobs, ...]:
@@ -97,7 +97,7 @@ async def _logprobs(
 
     async def look(side: int, prompt: int, position: int) -> TopLogprobs | None:
         beginning = (answers[side][prompt] or ())[:position]
-        top = await servers[side].next_token(prompts[prompt].conversation, beginning)
+        top = await servers[side].next_token(conversations[prompt], beginning)
         return None if top is None else TopLogprobs(side, prompt, position, top)
 
     found_all = await _together([look(*place) for place in sorted(places)], on_progress)
@@ -105,17 +105,16 @@ async def _logprobs(
 
 
 async def _repeats(
-    servers: Sequence[_Server], prompt: Prompt, sampling: Sampling, on_progress: OnProgress
+    servers: Sequence[_Server], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
 ) -> tuple[Repeats, ...]:
-    own = prompt.sampled(sampling)
     # The server takes seeds of 64 bits.
-    first = min(own.seed or 0, 2**63 - REPEATS * len(servers))
+    first = min(sampling.seed or 0, 2**63 - REPEATS * len(servers))
 
     def drawn(seed: int) -> Sampling:
-        return own.model_copy(update={"seed": seed, "max_tokens": min(own.max_tokens, REPEATED_TOKENS)})
+        return sampling.model_copy(update={"seed": seed, "max_tokens": min(sampling.max_tokens, REPEATED_TOKENS)})
 
     asked = [
-        server.answer(prompt.conversation, drawn(first + side * REPEATS + number))
+        server.answer(conversation, drawn(first + side * REPEATS + number))
         for side, server in enumerate(servers)
         for number in range(REPEATS)
     ]

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from . import prompts
 from .domain.errors import InvalidInput, WorkFailed
 from .domain.records import RequestTrace
 from .domain.workload import LoadProfile, Message, Prompt, Sampling
@@ -33,10 +34,13 @@ class Driven:
         return any(trace.problem is None for trace in self.traces)
 
 
-def prompt_for(text: str | None) -> Prompt:
+def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
+    """One prompt, or those of a file (or a built-in set)."""
+    if file is not None:
+        return prompts.load(file)
     if text is not None and not text.strip():
         raise InvalidInput("load.empty_prompt")
-    return Prompt(conversation=(Message(role="user", content=text or PROMPT),))
+    return [Prompt(conversation=(Message(role="user", content=text or PROMPT),))]
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:
@@ -45,14 +49,14 @@ def sampling_for(output_tokens: int | None) -> Sampling:
 
 
 async def drive(
-    endpoint: Endpoint, prompts: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
+    endpoint: Endpoint, asked: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
 ) -> Driven:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
     endpoint = endpoint.knowing(await probe(endpoint))
-    longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in prompts)
+    longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in asked)
     if longest is not None and tokens >= longest:
         raise InvalidInput("load.too_long", tokens=tokens, longest=longest)
-    load = MeasuredLoad(endpoint, prompts, sampling, profile, SEED, idle_timeout_s)
+    load = MeasuredLoad(endpoint, asked, sampling, profile, SEED, idle_timeout_s)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)

@@ -46,7 +46,7 @@ async def real_host() -> AsyncIterator[Host]:
 
 
 async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comparison:
-    comparison = host.comparison(sides, workload, None)
+    comparison = host.comparison(sides, workload)
     await host.start(comparison, "test")
     await until(lambda: comparison.finished, within_s=600)
     return comparison

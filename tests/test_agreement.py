@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from playground.domain.agreement import (
@@ -9,7 +11,7 @@ from playground.domain.agreement import (
     GreedyAgreement,
     SampledAgreement,
     agreements,
-    answer_of,
+    answers_of,
     dtype_of,
     near_tie_nats,
 )
@@ -20,10 +22,13 @@ from playground.domain.records import (
     Problem,
     Repeats,
     RequestTrace,
+    Run,
     SideRecord,
     TopLogprobs,
+    Trial,
 )
 from playground.domain.settings import EngineSettings, Knobs
+from playground.domain.workload import Message, Workload
 from playground.text import LOCALES, say_problem
 
 # The first prompt's answers differ by a near-tie in bfloat16, the second's for real, the third's unexplained.
@@ -156,10 +161,20 @@ def test_dtype(command: str, knob: str | None, dtype: str | None) -> None:
     assert dtype_of(SideRecord("A", EngineSettings(target="t", knobs=knobs), command)) == dtype
 
 
-def test_an_answer_that_broke_off_is_none() -> None:
-    """Else an answer cut short would pass for one that differs."""
-    trace = RequestTrace((), chunks=[Chunk(1.0, 2, "ab", (1, 2))], ended=True)
-    assert answer_of(trace) == [1, 2]
-    assert answer_of(RequestTrace((), chunks=trace.chunks)) is None
-    assert answer_of(RequestTrace((), problem=Problem("stream.cut"), ended=True)) is None
-    assert answer_of(RequestTrace((), chunks=[Chunk(1.0, 2, "ab")], ended=True)) is None
+def asked(text: str, ids: tuple[int, ...] | None = (1, 2), **more: Any) -> RequestTrace:
+    conversation = (Message(role="user", content=text),)
+    return RequestTrace(conversation, chunks=[Chunk(1.0, 2, "ab", ids)], **{"ended": True, **more})
+
+
+def test_answers_go_by_what_was_asked() -> None:
+    """An answer cut short must not pass for one that differs, nor one to another prompt."""
+    first = [asked("p"), asked("q", (5,)), asked("p", (9,)), asked("r", None), asked("s", ended=False)]
+    second = [asked("q", problem=Problem("stream.cut")), asked("elsewhere"), asked("p", (3,)), asked("q", (6,))]
+    sides = [
+        SideRecord(str(number), EngineSettings(target="t"), trials=trials)
+        for number, trials in enumerate([[Trial(requests=first)], [Trial(requests=second), Trial(round=1)], []])
+    ]
+    run = Run("run", "now", "measured", Workload(prompt="x"), sides)
+    conversations, answers = answers_of(run)
+    assert [conversation[-1].content for conversation in conversations] == ["p", "q", "r", "s"]
+    assert answers == [[[1, 2], [5], None, None], [[3], [6], None, None], [None] * 4]

@@ -17,11 +17,11 @@ from fake_server import FakeServer, Reply
 from real import raced, real_host
 
 from playground import presets, prompts
-from playground.answers import AT_ONCE, LOOKED_INTO, REPEATED_TOKENS, REPEATS, examine
-from playground.domain.agreement import GreedyAgreement, SampledAgreement, agreements, answer_of
-from playground.domain.outputs import TokenIds
-from playground.domain.records import OutputEvidence, Repeats
-from playground.domain.workload import ConcurrencyProfile, Message, Prompt, Sampling
+from playground.answers import AT_ONCE, LOOKED_INTO, REPEATED_TOKENS, REPEATS, OnProgress, examine
+from playground.domain.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
+from playground.domain.records import OutputEvidence, Repeats, Run, SideRecord, Trial
+from playground.domain.settings import EngineSettings, Knobs
+from playground.domain.workload import ConcurrencyProfile, Message, Sampling, Workload
 from playground.engine.command import SERVED_NAME
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Capabilities, Endpoint
@@ -29,7 +29,7 @@ from playground.load.endpoint import Capabilities, Endpoint
 TIMEOUT_S = 120
 GREEDY = Sampling(max_tokens=40, ignore_eos=True)
 CHATS = prompts.load("chat")[:4]
-HELLO = (Prompt(conversation=(Message(role="user", content="Hello"),)),)
+HELLO = ((Message(role="user", content="Hello"),),)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,35 +42,41 @@ async def sides() -> AsyncIterator[list[Endpoint]]:
         yield [Endpoint(SERVED_NAME, uds=str(engine.uds)) for engine in host.pool.engines]
 
 
-async def answered(side: Endpoint, sampling: Sampling) -> list[TokenIds | None]:
+async def answered(side: Endpoint, sampling: Sampling) -> SideRecord:
     profile = ConcurrencyProfile(requests=len(CHATS))
     load = MeasuredLoad(side, CHATS, sampling, profile, seed=0, idle_timeout_s=TIMEOUT_S)
     async for _ in load.run():
         pass
-    answers = {trace.conversation: answer_of(trace) for trace in load.in_order}
-    return [answers[prompt.conversation] for prompt in CHATS]
+    settings = EngineSettings(target="SmolLM2", knobs=Knobs(dtype="float32"))
+    return SideRecord("a side", settings, trials=[Trial(requests=load.in_order)])
+
+
+async def examined(
+    sides: list[Endpoint], samplings: list[Sampling], on_progress: OnProgress = lambda *_: None
+) -> GreedyAgreement:
+    """Each side answers with its own sampling; then both are asked as if it had been the first's."""
+    records = [await answered(side, sampling) for side, sampling in zip(sides, samplings, strict=True)]
+    conversations, answers = answers_of(Run("run", "now", "measured", Workload(prompt="x"), records))
+    assert len(conversations) == len(CHATS)
+    evidence = await examine(sides, conversations, samplings[0], answers, TIMEOUT_S, on_progress)
+    (found,) = agreements(answers, evidence, [dtype_of(record) for record in records], temperature=0)
+    assert isinstance(found, GreedyAgreement)
+    assert found.compared == len(CHATS)
+    return found
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_speculation_changes_no_greedy_answer(sides: list[Endpoint]) -> None:
-    answers = [await answered(side, GREEDY) for side in sides]
-    evidence = await examine(sides, CHATS, GREEDY, answers, TIMEOUT_S)
-    assert evidence == OutputEvidence()
-    (found,) = agreements(answers, evidence, ["float32"] * 2, temperature=0)
-    assert isinstance(found, GreedyAgreement)
-    assert (found.compared, found.identical) == (len(CHATS), len(CHATS))
+    found = await examined(sides, [GREEDY, GREEDY])
+    assert found.identical == len(CHATS)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_logprobs_where_answers_part(sides: list[Endpoint]) -> None:
     """One side answers under a penalty, as another model might: logprobs tell that this is no rounding."""
     penalty = GREEDY.model_copy(update={"repetition_penalty": 1.3})
-    answers = [await answered(sides[0], GREEDY), await answered(sides[1], penalty)]
     heard: list[tuple[int, int]] = []
-    evidence = await examine(sides, CHATS, GREEDY, answers, TIMEOUT_S, lambda *so_far: heard.append(so_far))
-    (found,) = agreements(answers, evidence, ["float32"] * 2, temperature=0)
-    assert isinstance(found, GreedyAgreement)
-    assert found.compared == len(CHATS)
+    found = await examined(sides, [GREEDY, penalty], lambda *so_far: heard.append(so_far))
     assert found.differences
     for difference in found.differences:
         baseline, side = difference.top
@@ -91,7 +97,8 @@ async def test_logprobs_where_answers_part(sides: list[Endpoint]) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_one_prompt_many_times(sides: list[Endpoint]) -> None:
     drawn = Sampling(max_tokens=24, temperature=1)
-    evidence = await examine(sides, CHATS, drawn, [[None] * len(CHATS)] * 2, TIMEOUT_S)
+    conversations = [prompt.conversation for prompt in CHATS]
+    evidence = await examine(sides, conversations, drawn, [[None] * len(CHATS)] * 2, TIMEOUT_S)
     assert [own.side for own in evidence.repeats] == [0, 1]
     for own in evidence.repeats:
         assert len(own.answers) == REPEATS

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .outputs import NEAR_TIE_NATS, Divergence, Kind, SampledCheck, TokenIds, check_greedy, check_sampled, classify
-from .records import OutputEvidence, Problem, RequestTrace, SideRecord
+from .records import OutputEvidence, Problem, Run, SideRecord
+from .workload import Conversation
 
 Top = Mapping[int, float]
 
@@ -71,9 +72,19 @@ class SampledAgreement:
 Agreement = GreedyAgreement | SampledAgreement
 
 
-def answer_of(trace: RequestTrace) -> TokenIds | None:
-    """A request's answer as token ids; None if it broke off or was not given in ids."""
-    return trace.token_ids if trace.ended and trace.problem is None else None
+def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]]]:
+    """What the first side was asked in its first trial, each conversation once, and every side's first answer.
+
+    An answer is None if it broke off, never came, or was not given in token ids.
+    """
+    trials = [side.trials[0].requests if side.trials else [] for side in run.sides]
+    conversations = list(dict.fromkeys(trace.conversation for trace in trials[0]))
+    found: list[dict[Conversation, TokenIds]] = [{} for _ in trials]
+    for own, requests in zip(found, trials, strict=True):
+        for trace in requests:
+            if trace.ended and trace.problem is None and trace.token_ids is not None:
+                own.setdefault(trace.conversation, trace.token_ids)
+    return conversations, [[own.get(conversation) for conversation in conversations] for own in found]
 
 
 def agreements(
@@ -82,7 +93,7 @@ def agreements(
     dtypes: Sequence[str | None],
     temperature: float,
 ) -> list[Agreement]:
-    """Each side but the first against the first. `answers[side][prompt]` are token ids, None where unknown.
+    """Each side but the first against the first. `answers` are what `answers_of` gives.
 
     `dtypes` are the engines' (see `dtype_of`): the coarser one of two decides what a near-tie is. Above
     temperature 0 there is nothing to say before the repeats are there.
