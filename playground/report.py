@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
-from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement
+from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .domain.rounds import rounds_of, run_verdicts
@@ -36,6 +36,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
         "verdicts": [_verdict(verdict, locale) for verdict in run_verdicts(run, rounds)],
+        "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "findings": [],
     }
 

@@ -161,6 +161,7 @@ def full_run() -> Run:
         status="failed",
         machine={"cpu": "x", "cores": 2, "gpus": [{"name": "H200"}], "native_bf16": False},
         seed=7,
+        outputs=OutputEvidence((TopLogprobs(1, 0, 3, {5: -0.5, 6: -1.0}),), (Repeats(0, ((1, 2), None)),)),
         problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
     )
 

@@ -87,6 +87,14 @@ def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]
     return conversations, [[own.get(conversation) for conversation in conversations] for own in found]
 
 
+def run_agreements(run: Run) -> list[Agreement]:
+    """Empty where nobody asked, or was answered, what the check needs."""
+    if run.outputs is None:
+        return []
+    dtypes = [dtype_of(side) for side in run.sides]
+    return agreements(answers_of(run)[1], run.outputs, dtypes, run.workload.sampling.temperature)
+
+
 def agreements(
     answers: Sequence[Sequence[TokenIds | None]],
     evidence: OutputEvidence,

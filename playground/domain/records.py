@@ -154,23 +154,6 @@ class SideRecord:
         return [trace for trial in self.trials for trace in trial.requests]
 
 
-@dataclass(slots=True)
-class Run:
-    """What the history keeps of a comparison. `measurement` is None for a race."""
-
-    id: str
-    created_at: str
-    mode: Mode
-    workload: Workload
-    sides: list[SideRecord]
-    measurement: Measurement | None = None
-    preset: str | None = None
-    status: Status = "running"
-    machine: dict[str, object] = field(default_factory=dict)
-    seed: int | None = 0
-    problem: Problem | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class TopLogprobs:
     """What one side would have said at one position of one prompt's answer: token id -> natural log."""
@@ -195,3 +178,21 @@ class OutputEvidence:
 
     logprobs: tuple[TopLogprobs, ...] = ()
     repeats: tuple[Repeats, ...] = ()
+
+
+@dataclass(slots=True)
+class Run:
+    """What the history keeps of a comparison. `measurement` is None for a race."""
+
+    id: str
+    created_at: str
+    mode: Mode
+    workload: Workload
+    sides: list[SideRecord]
+    measurement: Measurement | None = None
+    preset: str | None = None
+    status: Status = "running"
+    machine: dict[str, object] = field(default_factory=dict)
+    seed: int | None = 0
+    problem: Problem | None = None
+    outputs: OutputEvidence | None = None

@@ -83,7 +83,9 @@ class History:
         """Write the run's status and all there is of its sides, unfinished requests included."""
         with self._writing() as db:
             row = rows.run_row(run)
-            db.table("runs").update(run.id, {name: row[name] for name in ("status", "machine", "problem")})
+            db.table("runs").update(
+                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs")}
+            )
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
                 for trial in side.trials:

@@ -48,6 +48,7 @@ def run_row(run: Run) -> Row:
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": _problem_text(run.problem),
+        "outputs": evidence_row(run.outputs) if run.outputs else None,
     }
 
 
@@ -121,6 +122,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
+        outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
         sides=sides,
     )
 
