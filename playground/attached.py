@@ -42,7 +42,7 @@ def prompt_for(text: str | None, output_tokens: int | None) -> Prompt:
 
 async def drive(endpoint: Endpoint, prompt: Prompt, profile: LoadProfile, idle_timeout_s: float) -> Driven:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
-    endpoint = endpoint.knowing(await probe(endpoint))
+    endpoint = endpoint.knowing(await probe(endpoint, prompt.sampling))
     longest = endpoint.capabilities.max_model_len
     if longest is not None and prompt.sampling.max_tokens >= longest:
         raise InvalidInput("load.too_long", tokens=prompt.sampling.max_tokens, longest=longest)

@@ -19,7 +19,8 @@ PATHS: dict[Api, str] = {"chat": "/chat/completions", "completions": "/completio
 class Capabilities:
     """What an endpoint does beyond the OpenAI API's core. vLLM does all of it, so all is the default.
 
-    `token_ids` and `running_usage` were seen in an answer; the others were accepted, which is all one can see.
+    `token_ids` and `running_usage` were seen in an answer. The others were accepted, which is all one can see,
+    unless the endpoint told that a salt changed nothing. `refused` names sampling parameters.
     """
 
     token_ids: bool = True
@@ -27,6 +28,7 @@ class Capabilities:
     usage: bool = True
     cache_salt: bool = True
     ignore_eos: bool = True
+    refused: tuple[str, ...] = ()
     max_model_len: int | None = None
 
 
@@ -99,8 +101,8 @@ class Endpoint:
         parameters = sampling.model_dump(exclude_none=True)
         if not parameters["stop"]:
             del parameters["stop"]
-        if not known.ignore_eos:
-            del parameters["ignore_eos"]
+        for name in (*known.refused, *(() if known.ignore_eos else ("ignore_eos",))):
+            parameters.pop(name, None)
         options = {"include_usage": True} if known.usage else {}
         if known.running_usage:
             options["continuous_usage_stats"] = True
