@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from . import prompts
 from .domain.errors import InvalidInput, WorkFailed
 from .domain.records import RequestTrace
 from .domain.workload import LoadProfile, Message, Prompt, Sampling
@@ -32,21 +34,29 @@ class Driven:
         return any(trace.problem is None for trace in self.traces)
 
 
-def prompt_for(text: str | None, output_tokens: int | None) -> Prompt:
-    """With a number of output tokens, exactly so many are asked for: the answer's own end is ignored."""
+def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
+    """One prompt, or those of a file (or a built-in set)."""
+    if file is not None:
+        return prompts.load(file)
     if text is not None and not text.strip():
         raise InvalidInput("load.empty_prompt")
-    sampling = Sampling() if output_tokens is None else Sampling(max_tokens=output_tokens, ignore_eos=True)
-    return Prompt(conversation=(Message(role="user", content=text or PROMPT),), sampling=sampling)
+    return [Prompt(conversation=(Message(role="user", content=text or PROMPT),))]
 
 
-async def drive(endpoint: Endpoint, prompt: Prompt, profile: LoadProfile, idle_timeout_s: float) -> Driven:
+def sampling_for(output_tokens: int | None) -> Sampling:
+    """With a number of output tokens, exactly so many are asked for: the answer's own end is ignored."""
+    return Sampling() if output_tokens is None else Sampling(max_tokens=output_tokens, ignore_eos=True)
+
+
+async def drive(
+    endpoint: Endpoint, asked: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
+) -> Driven:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
-    endpoint = endpoint.knowing(await probe(endpoint, prompt.sampling))
-    longest = endpoint.capabilities.max_model_len
-    if longest is not None and prompt.sampling.max_tokens >= longest:
-        raise InvalidInput("load.too_long", tokens=prompt.sampling.max_tokens, longest=longest)
-    load = MeasuredLoad(endpoint, [prompt], profile, SEED, idle_timeout_s)
+    endpoint = endpoint.knowing(await probe(endpoint, sampling))
+    longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in asked)
+    if longest is not None and tokens >= longest:
+        raise InvalidInput("load.too_long", tokens=tokens, longest=longest)
+    load = MeasuredLoad(endpoint, asked, sampling, profile, SEED, idle_timeout_s)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)

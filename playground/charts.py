@@ -75,7 +75,8 @@ def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
             (sample.ms / 1000, acceptance.rate)
             for sample in side.samples
             if sample.ms <= end + SAMPLE_LAG_MS
-            and (acceptance := acceptance_between(side.before, sample.counters)) is not None
+            and side.trials
+            and (acceptance := acceptance_between(side.trials[0].before, sample.counters)) is not None
             and acceptance.rate is not None
         ]
         if points:
@@ -159,8 +160,9 @@ def _seconds(times_ms: Sequence[float]) -> list[float]:
 def _arrivals(side: SideRecord) -> list[tuple[float, int]]:
     """(milliseconds since the run's first send, tokens) of every counted chunk, in time order."""
     return sorted(
-        (trace.sent_ms + chunk.ms, chunk.tokens)
-        for trace in side.requests
+        (trial.started_ms + trace.sent_ms + chunk.ms, chunk.tokens)
+        for trial in side.trials
+        for trace in trial.requests
         for chunk in trace.chunks
         if chunk.tokens
     )

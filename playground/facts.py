@@ -3,7 +3,7 @@ exported page show the same."""
 
 from __future__ import annotations
 
-from .domain.metrics import Acceptance, acceptance_between, request_figures, side_figures
+from .domain.metrics import Acceptance, acceptance_between, acceptance_of, request_figures, side_figures
 from .domain.records import SideRecord
 from .text import Locale, say
 
@@ -15,7 +15,7 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
     figures = side_figures(side)
     trace = side.requests[0] if side.requests else None
     own = request_figures(trace) if trace else None
-    live = not trace or not trace.ended or side.after is None
+    live = not trace or not trace.ended or side.trials[-1].after is None
     acceptance = latest_acceptance(side)
     per_step = figures.tokens_per_step
     if side.settings.speculates and per_step is None and own and trace and len(trace.chunks) > 1:
@@ -35,9 +35,11 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
 
 
 def latest_acceptance(side: SideRecord) -> Acceptance | None:
-    """Over the whole run once the engine has come to rest; until then up to the latest sample."""
-    latest = side.samples[-1].counters if side.samples else None
-    return acceptance_between(side.before, side.after or latest)
+    """Over all trials that have come to rest; during the first one up to the latest sample."""
+    resting = [trial for trial in side.trials if trial.after is not None]
+    if resting or not side.trials or not side.samples:
+        return acceptance_of(resting)
+    return acceptance_between(side.trials[0].before, side.samples[-1].counters)
 
 
 def number(value: float | None) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError
 
 from .domain.errors import InvalidInput
+from .domain.measurement import Measurement
 from .domain.settings import SPECULATION_METHODS, EngineSettings, Frozen
 from .domain.workload import Workload
 
@@ -39,7 +40,8 @@ class Side(Frozen):
 
 
 class Preset(Frozen):
-    """Two to four sides and a workload. `equal_output` promises the same greedy answer on every side."""
+    """Two to four sides, a workload, and how it is measured. `equal_output` promises the same greedy answer on
+    every side."""
 
     name: str
     title: Localised
@@ -49,6 +51,7 @@ class Preset(Frozen):
     equal_output: bool = False
     sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
     workload: Workload
+    measurement: Measurement = Measurement()
 
 
 def names() -> list[str]:

@@ -18,9 +18,9 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from .domain.errors import InvalidInput
+from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem
-from .domain.settings import Frozen, PositiveInt
-from .domain.workload import Conversation, Message
+from .domain.workload import Conversation, Message, Prompt, Workload
 from .presets import nearest_of
 
 FOLDER = Path(__file__).parent / "prompt_sets"
@@ -28,19 +28,12 @@ ROLES = {"system": "system", "developer": "system", "user": "user", "assistant":
 SHAREGPT_HUMANS = ("human", "user")
 
 
-class Question(Frozen):
-    """One conversation to send, the user's turn last. `max_tokens` None: the workload's own."""
-
-    conversation: Conversation
-    max_tokens: PositiveInt | None = None
-
-
 def names() -> list[str]:
     """All built-in sets."""
     return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
-def load(name_or_path: str) -> tuple[Question, ...]:
+def load(name_or_path: str) -> tuple[Prompt, ...]:
     """A built-in set by name, or a file by path. InvalidInput names file, place and what would be accepted."""
     if name_or_path in names():
         return read(FOLDER / f"{name_or_path}.jsonl")
@@ -50,7 +43,22 @@ def load(name_or_path: str) -> tuple[Question, ...]:
     return read(path)
 
 
-def read(path: Path) -> tuple[Question, ...]:
+def of_measurement(
+    measurement: Measurement, workload: Workload, seed: int, tokenizer: Tokenizer | None
+) -> tuple[Prompt, ...]:
+    """What a measurement sends. `tokenizer` is the first side's; InvalidInput if synthetic prompts lack it."""
+    match measurement.prompts:
+        case None:
+            return (Prompt(conversation=workload.conversation),)
+        case SyntheticPrompts(input_tokens=tokens, count=count):
+            if tokenizer is None:
+                raise InvalidInput("prompts.no_tokenizer")
+            return synthetic(tokenizer, tokens, count, seed)
+        case name:
+            return load(name)
+
+
+def read(path: Path) -> tuple[Prompt, ...]:
     """The prompts of a file in order, at least one."""
     reader = {".txt": _lines, ".jsonl": _json_lines, ".csv": _table, ".json": _json_list}.get(path.suffix.lower())
     if reader is None:
@@ -73,22 +81,22 @@ def _line(number: int) -> Problem:
     return Problem("prompts.line", {"number": number})
 
 
-def _of_text(text: str, max_tokens: int | None = None) -> Question:
-    return Question(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
+def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
+    return Prompt(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
 
 
-def _lines(text: str, file: str) -> Iterator[Question]:
+def _lines(text: str, file: str) -> Iterator[Prompt]:
     # Not splitlines: it also breaks at characters that may stand inside a prompt.
     yield from (_of_text(line.strip()) for line in text.split("\n") if line.strip())
 
 
-def _json_lines(text: str, file: str) -> Iterator[Question]:
+def _json_lines(text: str, file: str) -> Iterator[Prompt]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield from _entry(_parsed(line, file, number), file, _line(number))
 
 
-def _json_list(text: str, file: str) -> Iterator[Question]:
+def _json_list(text: str, file: str) -> Iterator[Prompt]:
     document = _parsed(text, file, 1)
     if not isinstance(document, list):
         raise InvalidInput("prompts.not_a_list", file=file)
@@ -106,7 +114,7 @@ def _parsed(text: str, file: str, first_line: int) -> Any:
         raise InvalidInput("prompts.bad_entry", file=file, place=_line(first_line)) from error
 
 
-def _table(text: str, file: str) -> Iterator[Question]:
+def _table(text: str, file: str) -> Iterator[Prompt]:
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [(name or "").strip() for name in rows.fieldnames or ()]
@@ -122,7 +130,7 @@ def _table(text: str, file: str) -> Iterator[Question]:
         raise InvalidInput("prompts.not_csv", file=file, place=_line(rows.line_num), detail=str(error)) from error
 
 
-def _entry(entry: object, file: str, place: Problem) -> Iterator[Question]:
+def _entry(entry: object, file: str, place: Problem) -> Iterator[Prompt]:
     """One prompt, or none for a ShareGPT conversation in which no human speaks (its dumps have many)."""
     if isinstance(entry, dict) and isinstance(entry.get("body"), dict):
         entry = entry["body"]
@@ -135,7 +143,7 @@ def _entry(entry: object, file: str, place: Problem) -> Iterator[Question]:
         conversation = _messages(entry["messages"])
         if conversation is None:
             raise InvalidInput("prompts.bad_messages", file=file, place=place)
-        yield Question(conversation=conversation, max_tokens=limit)
+        yield Prompt(conversation=conversation, max_tokens=limit)
     elif "conversations" in entry:
         first = _first_human(entry["conversations"])
         if first is not None:
@@ -185,7 +193,7 @@ def _first_human(turns: object) -> str | None:
 
 def synthetic(
     tokenizer: Tokenizer, tokens: int, count: int, seed: int, max_tokens: int | None = None
-) -> tuple[Question, ...]:
+) -> tuple[Prompt, ...]:
     """`count` prompts of shuffled plain words, each `tokens` long by this tokenizer.
 
     The chat template's own tokens come on top. The same seed gives the same prompts; they share no prefix beyond

@@ -83,10 +83,11 @@ async def test_load(server: Foreign, api: Api, concurrency: int) -> None:
 
 async def test_batching_is_what_it_is(server: Foreign) -> None:
     """Four at once are served together, but by the static baseline one after the other."""
-    prompt = Prompt(conversation=(Message(role="user", content=QUESTION),), sampling=Sampling(max_tokens=TOKENS))
+    prompt = Prompt(conversation=(Message(role="user", content=QUESTION),))
+    sampling = Sampling(max_tokens=TOKENS)
     endpoint = Endpoint.from_url(server.url, server.model)
-    endpoint = endpoint.knowing(await probe(endpoint, prompt.sampling))
-    load = MeasuredLoad(endpoint, [prompt], ConcurrencyProfile(concurrency=4, requests=4), 0, 120)
+    endpoint = endpoint.knowing(await probe(endpoint, sampling))
+    load = MeasuredLoad(endpoint, [prompt], sampling, ConcurrencyProfile(concurrency=4, requests=4), 0, 120)
     async for _ in load.run():
         pass
     spans = [(trace.sent_ms + trace.chunks[0].ms, trace.sent_ms + trace.chunks[-1].ms) for trace in load.in_order]

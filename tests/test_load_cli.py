@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,6 +76,20 @@ async def test_json_document(api: str, suffix: str) -> None:
     assert "你好" in json.dumps(body, ensure_ascii=False)
 
 
+async def test_prompts_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "asked.jsonl"
+    file.write_text('{"prompt": "one"}\n{"prompt": "two", "max_tokens": 3}\n')
+    async with paced() as seen:
+        url = f"--base-url=127.0.0.1:{seen.endpoint.port}"
+        code, _, err = await command(
+            url, "--model=paced", f"--prompts={file}", "--requests=4", "--output-tokens=5"
+        )
+    assert code == 0, err
+    # The first request is the probe's own.
+    asked = sorted((body["messages"][-1]["content"], body["max_tokens"]) for _, body in seen.asked[1:])
+    assert asked == [("one", 5), ("one", 5), ("two", 3), ("two", 3)]
+
+
 async def test_text_summary() -> None:
     async with paced() as seen:
         code, out, _ = await command(f"--base-url=127.0.0.1:{seen.endpoint.port}", "--model=paced")
@@ -113,6 +128,8 @@ async def test_the_key_is_sent_and_never_shown() -> None:
         ["--base-url=http://127.0.0.1:1", "--model=m", "--concurrency=many"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--concurrency=100000"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--prompt= "],
+        ["--base-url=http://127.0.0.1:1", "--model=m", "--prompts=none.jsonl"],
+        ["--base-url=http://127.0.0.1:1", "--model=m", "--prompts=chat", "--prompt=x"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--api=responses"],
     ],
 )

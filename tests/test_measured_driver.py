@@ -46,10 +46,7 @@ def serve(request: pytest.FixtureRequest, config: Config) -> Serve:
 
 def prompts(*lengths: int, text: str = "你好") -> list[Prompt]:
     return [
-        Prompt(
-            conversation=(Message(role="user", content=f"{text} {number}"),),
-            sampling=Sampling(max_tokens=length, ignore_eos=True),
-        )
+        Prompt(conversation=(Message(role="user", content=f"{text} {number}"),), max_tokens=length)
         for number, length in enumerate(lengths)
     ]
 
@@ -61,7 +58,7 @@ def load_for(
     seed: int = 0,
     idle_timeout_s: float = 60,
 ) -> MeasuredLoad:
-    return MeasuredLoad(endpoint, asks or prompts(8), profile, seed, idle_timeout_s)
+    return MeasuredLoad(endpoint, asks or prompts(8), Sampling(ignore_eos=True), profile, seed, idle_timeout_s)
 
 
 async def drive(load: MeasuredLoad) -> list[RequestTrace]:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from playground import prompts
 from playground.domain.errors import InvalidInput
-from playground.domain.workload import Message
+from playground.domain.workload import Message, Prompt
 from playground.text import LOCALES, say_problem
 
 SIZES = {
@@ -93,7 +93,7 @@ def test_whole_conversations(tmp_path: Path) -> None:
         Message(role="assistant", content="a"),
         Message(role="user", content="v"),
     )
-    assert prompts.read(file) == (prompts.Question(conversation=expected, max_tokens=5),)
+    assert prompts.read(file) == (Prompt(conversation=expected, max_tokens=5),)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from .settings import Frozen, PositiveInt
 
-Objective = Literal["tpot", "ttft", "throughput"]
+Objective = Literal["tpot", "ttft", "throughput", "goodput"]
 
 
 class Message(Frozen):
@@ -61,10 +61,14 @@ class Workload(Frozen):
 
 
 class Prompt(Frozen):
-    """One entry of a measured workload's prompts: what to ask, and how."""
+    """One conversation to send, the user's turn last. `max_tokens` None: the sampling's own."""
 
     conversation: Annotated[Conversation, Field(min_length=1)]
-    sampling: Sampling = Sampling()
+    max_tokens: PositiveInt | None = None
+
+    def sampled(self, sampling: Sampling) -> Sampling:
+        """How it is to be answered: its own length goes before the common one."""
+        return sampling if self.max_tokens is None else sampling.model_copy(update={"max_tokens": self.max_tokens})
 
 
 class Limits(Frozen):
@@ -73,6 +77,10 @@ class Limits(Frozen):
     ttft_ms: Annotated[float, Field(gt=0)] | None = None
     tpot_ms: Annotated[float, Field(gt=0)] | None = None
     e2el_ms: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def given(self) -> bool:
+        return any(limit is not None for _, limit in self)
 
 
 Concurrency = Annotated[int, Field(ge=1, le=4096)]

@@ -85,13 +85,14 @@ class Load(_Driven):
 class MeasuredLoad(_Driven):
     """A whole workload sent to one endpoint, as a profile says, stamped first and understood afterwards.
 
-    The same prompts, profile and seed send the same requests in the same order at the same offsets.
+    The same prompts, sampling, profile and seed send the same requests in the same order at the same offsets.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
         prompts: Sequence[Prompt],
+        sampling: Sampling,
         profile: LoadProfile,
         seed: int,
         idle_timeout_s: float,
@@ -108,7 +109,7 @@ class MeasuredLoad(_Driven):
             {
                 "mode": "measured",
                 "endpoint": endpoint.for_plan(),
-                "bodies": [endpoint.body(prompt.conversation, prompt.sampling) for prompt in prompts],
+                "bodies": [endpoint.body(prompt.conversation, prompt.sampled(sampling)) for prompt in prompts],
                 "salt": endpoint.new_salt(salted),
                 "profile": profile.model_dump(),
                 "seed": seed,

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays
+from ..domain.measurement import Measurement
+from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays, Trial
 from ..domain.settings import EngineSettings
 from ..domain.workload import Message, Workload
 
@@ -31,6 +32,7 @@ def run_row(run: Run) -> Row:
         "seed": run.seed,
         # With its nulls: None is not every field's default.
         "workload": run.workload.model_dump_json(),
+        "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": _problem_text(run.problem),
     }
@@ -47,18 +49,29 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
-        "before": _dump(asdict(side.before)) if side.before else None,
-        "after": _dump(asdict(side.after)) if side.after else None,
         "problem": _problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
 
 
-def request_row(run_id: str, position: int, number: int, trace: RequestTrace) -> Row:
-    """Chunks are stored as [ms, tokens, text]; token ids once for the whole answer."""
+def trial_row(run_id: str, position: int, trial: Trial) -> Row:
     return {
         "run_id": run_id,
         "position": position,
+        "round": trial.round,
+        "started_ms": trial.started_ms,
+        "before": _dump(asdict(trial.before)) if trial.before else None,
+        "after": _dump(asdict(trial.after)) if trial.after else None,
+        "complete": trial.complete,
+    }
+
+
+def request_row(run_id: str, position: int, round_number: int, number: int, trace: RequestTrace) -> Row:
+    """`number` counts within the trial. Chunks are stored as [ms, tokens, text]; token ids once an answer."""
+    return {
+        "run_id": run_id,
+        "position": position,
+        "round": round_number,
         "number": number,
         "sent_ms": trace.sent_ms,
         "conversation": _dump([message.model_dump() for message in trace.conversation]),
@@ -92,13 +105,14 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         preset=row["preset"],
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
+        measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
         sides=sides,
     )
 
 
-def side_of(row: Row, requests: list[RequestTrace], samples: list[Sample]) -> SideRecord:
+def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
     return SideRecord(
         label=row["label"],
         settings=EngineSettings.model_validate_json(row["settings"]),
@@ -107,12 +121,21 @@ def side_of(row: Row, requests: list[RequestTrace], samples: list[Sample]) -> Si
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
-        requests=requests,
+        trials=trials,
         samples=samples,
-        before=_counters(_load(row["before"])),
-        after=_counters(_load(row["after"])),
         problem=_problem(row["problem"]),
         log_tail=_load(row["log_tail"]) or [],
+    )
+
+
+def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
+    return Trial(
+        round=row["round"],
+        started_ms=row["started_ms"],
+        requests=requests,
+        before=_counters(_load(row["before"])),
+        after=_counters(_load(row["after"])),
+        complete=bool(row["complete"]),
     )
 
 

@@ -167,7 +167,7 @@ class _Runs:
 
     async def join(self) -> dict[Any, Any]:
         """Watch the run that holds the engines."""
-        tab, live = self._tab, self._host.live
+        tab, live = self._tab, self._host.latest
         shown = {tab.stop: gr.update(visible=live is not None and not live.finished)}
         return {tab.run_id: live.run.id if live else "", **self._buttons(busy=False), tab.message: "", **shown}
 
@@ -187,7 +187,7 @@ class _Runs:
 
     def _buttons(self, busy: bool) -> dict[Any, Any]:
         """Watching is possible only if the run that is in the way is one of this process."""
-        tab, live = self._tab, self._host.live
+        tab, live = self._tab, self._host.latest
         can_watch = busy and live is not None and not live.finished
         return {tab.watch: gr.update(visible=can_watch), tab.wait: gr.update(visible=busy)}
 
@@ -220,7 +220,7 @@ class _Runs:
         status: Status = "running"
         while status == "running":
             status = comparison.run.status
-            if comparison.phase in ("streaming", "finished"):
+            if comparison.live.phase in ("streaming", "finished"):
                 yield await asyncio.to_thread(view.draw, comparison.run, locale)
             await asyncio.sleep(CHARTS_S)
 
@@ -262,7 +262,7 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> Compar
     asked = presets.validate(Workload, workload, where="prompt")
     # Once changed on the page it is not the preset any more.
     unchanged = sides == preset.sides and asked == preset.workload
-    return host.comparison(sides, asked, preset.name if unchanged else None)
+    return host.comparison(sides, asked, preset=preset.name if unchanged else None)
 
 
 def _turns(text: str) -> list[dict[str, str]]:

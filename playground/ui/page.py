@@ -33,7 +33,7 @@ def build(host: Host) -> gr.Blocks:
         async def arrive(preset: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
-            busy = host.live is not None and not host.live.finished
+            busy = host.latest is not None and not host.latest.finished
             return {
                 header: _header(machine, locale),
                 compare.card: compare_tab.card(presets.load(preset), machine, locale),

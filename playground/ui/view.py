@@ -94,7 +94,7 @@ class Painter:
     def _headline(self) -> str:
         run, locale = self._run, self._locale
         if run.status == "running":
-            phase = self._comparison.phase if self._comparison else "running"
+            phase = self._comparison.live.phase if self._comparison else "running"
             return say(f"race.{'queued' if phase == 'waiting' else phase}", locale)
         speeds = [
             (side.label, figures.decode_tokens_per_s)
@@ -121,18 +121,18 @@ class Painter:
         locale, comparison, side = self._locale, self._comparison, self._run.sides[index]
         if comparison is None or self._run.status != "running":
             return "", None
-        progress = comparison.progress[index]
-        if comparison.phase != "streaming":
+        progress = comparison.live.progress[index]
+        if comparison.live.phase != "streaming":
             name = say(f"stage.{progress.stage}", locale)
             if progress.stage == "ready":
                 return name, None
             elapsed = say("race.elapsed", locale, seconds=now - progress.since)
             return f"{name} · {elapsed}", progress.fraction
         trace = side.requests[0]
-        if trace.ended or comparison.streaming_since is None:
+        if trace.ended or comparison.live.since is None:
             return "", None
         last = trace.chunks[-1].ms + trace.sent_ms if trace.chunks else trace.sent_ms
-        silent = now - comparison.streaming_since - last / 1000
+        silent = now - comparison.live.since - last / 1000
         return (say("race.silent", locale, seconds=silent) if silent > SILENCE_S else ""), None
 
 
