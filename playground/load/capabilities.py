@@ -118,8 +118,8 @@ class _Asking:
                 body |= extra
         async with self.client.stream("POST", self.endpoint.path, json=body) as response:
             if response.status_code != 200:
-                text = (await response.aread())[:300].decode(errors="replace")
-                return _Answer(response.status_code, [], text)
+                text = self.endpoint.without_key((await response.aread()).decode(errors="replace"))
+                return _Answer(response.status_code, [], text[:300])
             lines = [line async for line in response.aiter_lines()]
         data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
         try:
