@@ -25,6 +25,7 @@ from playground.domain.records import (
     SideRecord,
     Status,
     StepArrays,
+    Trial,
 )
 from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
 from playground.domain.workload import Sampling, Workload
@@ -82,10 +83,10 @@ def made(status: Status, *sides: SideRecord, **more: Any) -> Run:
 
 def done() -> Run:
     run = made("done", side("off"), side("n-gram", NGRAM))
-    run.sides[0].requests = [trace(run.workload, [1] * 9)]
-    run.sides[1].requests = [trace(run.workload, [1, 3, 1, 4], steps=StepArrays((2, 3), (5, 5)))]
-    run.sides[1].before = Counters(running=0, waiting=0)
-    run.sides[1].after = Counters(
+    run.sides[0].trials = [Trial(requests=[trace(run.workload, [1] * 9)])]
+    run.sides[1].trials = [Trial(requests=[trace(run.workload, [1, 3, 1, 4], steps=StepArrays((2, 3), (5, 5)))])]
+    run.sides[1].trials[0].before = Counters(running=0, waiting=0)
+    run.sides[1].trials[0].after = Counters(
         running=0,
         waiting=0,
         drafts=2,
@@ -100,8 +101,12 @@ def done() -> Run:
 def stopped() -> Run:
     run = made("stopped", side("off"), side("n-gram", NGRAM), preset=None)
     problem = Problem("stream.stopped", {"detail": ""})
-    run.sides[0].requests = [trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)]
-    run.sides[1].requests = [trace(run.workload, [], finish_reason=None, output_tokens=None, problem=problem)]
+    run.sides[0].trials = [
+        Trial(requests=[trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)])
+    ]
+    run.sides[1].trials = [
+        Trial(requests=[trace(run.workload, [], finish_reason=None, output_tokens=None, problem=problem)])
+    ]
     return run
 
 
@@ -114,8 +119,8 @@ def failed() -> Run:
 
 def uncounted() -> Run:
     run = made("done", side("off"), side("n-gram", NGRAM))
-    run.sides[0].requests = [trace(run.workload, [None, None, None])]
-    run.sides[1].requests = [trace(run.workload, [None, None], output_tokens=None)]
+    run.sides[0].trials = [Trial(requests=[trace(run.workload, [None, None, None])])]
+    run.sides[1].trials = [Trial(requests=[trace(run.workload, [None, None], output_tokens=None)])]
     return run
 
 
@@ -201,7 +206,7 @@ def test_every_knob_and_method_is_described() -> None:
 def test_shipped_presets_fit(name: str) -> None:
     preset = presets.load(name)
     sides = [SideRecord(side.label, side.engine) for side in preset.sides]
-    run = Run("run", "2030-01-02T03:04:05+01:00", "race", preset.workload, sides, name)
+    run = Run("run", "2030-01-02T03:04:05+01:00", "race", preset.workload, sides, preset=name)
     check("compare", compare_document(run))
 
 
@@ -211,9 +216,8 @@ def test_history_and_show_print_documents(capsys: pytest.CaptureFixture[str], co
         run = make()
         history.begin(run)
         for position, one in enumerate(run.sides):
-            for number, request in enumerate(one.requests):
-                history.save_request(run.id, position, number, request)
-            history.save_samples(run.id, position, one.samples)
+            for trial in one.trials:
+                history.save_trial(run.id, position, trial, dict(enumerate(trial.requests)))
         history.finish(run)
 
     assert main(["history", "list", "--json"]) == 0
