@@ -107,7 +107,9 @@ def html_report(run: Run, locale: Locale = "en") -> str:
             cells = "".join(f"<td>{escape(cell)}</td>" for cell in (name, text, definition))
             parts.append(f"<tr>{cells}</tr>")
         parts.append("</table>")
-        parts += [f"<p>{escape(say_problem(known, locale))}</p>" for known in limitations(side)]
+        parts += [
+            f"<p>{escape(say_problem(known, locale))}</p>" for known in limitations(side, run.workload.sampling)
+        ]
     for number, make in enumerate(CHARTS.values()):
         figure = go.Figure(make(run.sides, locale))
         parts.append(figure.to_html(full_html=False, include_plotlyjs=number == 0))

@@ -36,14 +36,15 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
     return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
 
 
-def limitations(side: SideRecord) -> list[Problem]:
+def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
     """What a reader must know about the figures of an attached endpoint."""
     if not isinstance(side.settings, AttachedEndpoint):
         return []
     found = [Problem("side.counters_not_read")]
     if "cache_salt" in side.missing:
         found.append(Problem("side.not_salted"))
-    if refused := [name for name in side.missing if name in Sampling.model_fields]:
+    names = [name for name in side.missing if name in Sampling.model_fields]
+    if refused := [name for name in names if name != "ignore_eos" or asked.ignore_eos]:
         found.append(Problem("side.refused", {"names": ", ".join(refused)}))
     return found
 

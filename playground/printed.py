@@ -29,7 +29,7 @@ def print_run(run: Run) -> None:
         else:
             _print_figures(side_figures(side, run.measurement.limits))
             _print_problems(side.requests)
-        for known in limitations(side):
+        for known in limitations(side, run.workload.sampling):
             print(say_problem(known))
     print()
     for line in round_lines(run):

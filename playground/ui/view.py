@@ -19,6 +19,7 @@ from ..domain.metrics import request_figures
 from ..domain.records import Run, SideRecord
 from ..domain.settings import AttachedEndpoint
 from ..domain.speculation import token_origins
+from ..domain.workload import Sampling
 from ..facts import facts, limitations, number
 from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text
@@ -68,7 +69,7 @@ class Painter:
         self._run = run
         self._locale = locale
         self._comparison = comparison
-        self._sides = [_SidePainter(config, side, locale) for side in run.sides]
+        self._sides = [_SidePainter(config, side, run.workload.sampling, locale) for side in run.sides]
         self._facts_at = 0.0
 
     def paint(self, *, whole: bool = False) -> str:
@@ -138,9 +139,10 @@ class Painter:
 
 
 class _SidePainter:
-    def __init__(self, config: Config, side: SideRecord, locale: Locale) -> None:
+    def __init__(self, config: Config, side: SideRecord, asked: Sampling, locale: Locale) -> None:
         self._config = config
         self._side = side
+        self._asked = asked
         self._locale = locale
         self._chunks_done = 0
         self._tokens_done = 0
@@ -200,7 +202,7 @@ class _SidePainter:
         place = side.placement
         if place and side.contended:
             place += f" · {say('figure.contended', self._locale)}"
-        place = " ".join([place, *(say_problem(known, self._locale) for known in limitations(side))])
+        place = " ".join([place, *(say_problem(known, self._locale) for known in limitations(side, self._asked))])
         return {
             "place": place,
             "stage": stage,
