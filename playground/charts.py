@@ -14,8 +14,8 @@ from typing import Any
 
 from .domain.metrics import acceptance_between
 from .domain.records import Run, SideRecord
-from .facts import facts, latest_acceptance
-from .text import Locale, say
+from .facts import facts, latest_acceptance, limitations
+from .text import Locale, say, say_problem
 
 # After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
 COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
@@ -107,6 +107,9 @@ def html_report(run: Run, locale: Locale = "en") -> str:
             cells = "".join(f"<td>{escape(cell)}</td>" for cell in (name, text, definition))
             parts.append(f"<tr>{cells}</tr>")
         parts.append("</table>")
+        parts += [
+            f"<p>{escape(say_problem(known, locale))}</p>" for known in limitations(side, run.workload.sampling)
+        ]
     for number, make in enumerate(CHARTS.values()):
         figure = go.Figure(make(run.sides, locale))
         parts.append(figure.to_html(full_html=False, include_plotlyjs=number == 0))
@@ -146,8 +149,9 @@ def _line(
 def _as_share(figure: Figure, sides: Sequence[SideRecord], locale: Locale) -> Figure:
     figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
     if not figure["data"]:
-        speculates = any(side.settings.speculates for side in sides)
-        text = say("chart.waiting" if speculates else "chart.no_speculation", locale)
+        known = [side.settings.speculates for side in sides]
+        why = "waiting" if any(known) else "unknown_speculation" if None in known else "no_speculation"
+        text = say(f"chart.{why}", locale)
         place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
         figure["layout"]["annotations"] = [{"text": text, "showarrow": False, **place}]
     return figure

@@ -130,7 +130,7 @@ class Measured(Contest):
             if now and before and abs(now / before - 1) < WARM_WITHIN:
                 break
             before = now
-        self._servings[index].engine.warm = True
+        self._servings[index].note_warm()
         progress.advance("ready")
 
     async def _trial(self, number: int, index: int) -> None:

@@ -102,6 +102,7 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
         "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
         "command": side.command or None,
         "contended": side.contended,
+        "missing": list(side.missing),
         "figures": _side_figures(side_figures(side, run.measurement.limits if run.measurement else None)),
         "requests": [
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests

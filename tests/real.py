@@ -52,6 +52,11 @@ async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comp
     return comparison
 
 
+async def embedded_gguf(work: Path) -> Path:
+    """The embedded model as a GGUF file in `work`; what was downloaded for it stays in this user's cache."""
+    return await models.embedded_gguf(Config(), work, lambda step: print(step, flush=True))
+
+
 def shuffled_copy(source: Path, destination: Path) -> Path:
     """The model with each weight matrix's rows in another order: a draft as poor as can be, of the right shape."""
     script = (

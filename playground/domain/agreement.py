@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from .outputs import NEAR_TIE_NATS, Divergence, Kind, SampledCheck, TokenIds, check_greedy, check_sampled, classify
 from .records import OutputEvidence, Problem, Run, SideRecord
+from .settings import EngineSettings
 from .workload import Conversation
 
 Top = Mapping[int, float]
@@ -142,5 +143,6 @@ def dtype_of(side: SideRecord) -> str | None:
     """The type that the engine was told to compute in; None if it chose for itself."""
     words = shlex.split(side.command)
     given = [after for word, after in pairwise(words) if word == "--dtype"]
-    dtype = given[-1] if given else side.settings.knobs.dtype
+    knobs = side.settings.knobs if isinstance(side.settings, EngineSettings) else None
+    dtype = given[-1] if given else knobs and knobs.dtype
     return dtype if dtype in NEAR_TIE_NATS else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .measurement import Measurement
-from .settings import EngineSettings
+from .settings import SideSettings
 from .workload import Conversation, Workload
 
 Mode = Literal["race", "measured"]
@@ -134,15 +134,17 @@ class Trial:
 
 @dataclass(slots=True)
 class SideRecord:
-    """One side of a run."""
+    """One side of a run. `missing`: what an attached endpoint does not know or refuses, by the names of the fields
+    that ask for it."""
 
     label: str
-    settings: EngineSettings
+    settings: SideSettings
     command: str = ""
     runtime_version: str | None = None
     device: str | None = None
     placement: str = ""
     contended: bool = True
+    missing: tuple[str, ...] = ()
     trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     problem: Problem | None = None

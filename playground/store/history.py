@@ -113,9 +113,10 @@ class History:
             where.append(
                 "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
                 " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
+                " OR settings ->> '$.model' LIKE ? ESCAPE '\\'"
                 " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
             )
-            values += [_like(model)] * 2
+            values += [_like(model)] * 3
         if preset:
             where.append("runs.preset = ?")
             values.append(preset)

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ..domain.measurement import Measurement
 from ..domain.records import (
     Chunk,
@@ -21,10 +23,11 @@ from ..domain.records import (
     TopLogprobs,
     Trial,
 )
-from ..domain.settings import EngineSettings
+from ..domain.settings import SideSettings
 from ..domain.workload import Message, Workload
 
 Row = dict[str, Any]
+SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 
 
 def _dump(value: object) -> str | None:
@@ -63,6 +66,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
+        "missing": _dump(side.missing),
         "problem": _problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
@@ -130,12 +134,13 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
 def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
     return SideRecord(
         label=row["label"],
-        settings=EngineSettings.model_validate_json(row["settings"]),
+        settings=SETTINGS.validate_json(row["settings"]),
         command=row["command"],
         runtime_version=row["runtime_version"],
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
+        missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,
         problem=_problem(row["problem"]),

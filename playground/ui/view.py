@@ -17,8 +17,10 @@ from ..compare import Comparison
 from ..config import Config
 from ..domain.metrics import request_figures
 from ..domain.records import Run, SideRecord
+from ..domain.settings import AttachedEndpoint
 from ..domain.speculation import token_origins
-from ..facts import facts, number
+from ..domain.workload import Sampling
+from ..facts import facts, limitations, number
 from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text
 
@@ -67,7 +69,7 @@ class Painter:
         self._run = run
         self._locale = locale
         self._comparison = comparison
-        self._sides = [_SidePainter(config, side, locale) for side in run.sides]
+        self._sides = [_SidePainter(config, side, run.workload.sampling, locale) for side in run.sides]
         self._facts_at = 0.0
 
     def paint(self, *, whole: bool = False) -> str:
@@ -137,9 +139,10 @@ class Painter:
 
 
 class _SidePainter:
-    def __init__(self, config: Config, side: SideRecord, locale: Locale) -> None:
+    def __init__(self, config: Config, side: SideRecord, asked: Sampling, locale: Locale) -> None:
         self._config = config
         self._side = side
+        self._asked = asked
         self._locale = locale
         self._chunks_done = 0
         self._tokens_done = 0
@@ -154,7 +157,7 @@ class _SidePainter:
         self._sent.append(len(self._spans))
         painted: dict[str, Any] = {
             "label": self._side.label,
-            "method": _method(self._side),
+            "method": _method(self._side, self._locale),
             "from": start,
             "spans": self._spans[start:],
             "reset": reset,
@@ -168,7 +171,7 @@ class _SidePainter:
         if not self._side.requests:
             return False
         trace = self._side.requests[0]
-        origins, settled = token_origins(trace, self._side.settings.speculates)
+        origins, settled = token_origins(trace, bool(self._side.settings.speculates))
         reset = settled and not self._settled
         if reset:
             self._settled = True
@@ -199,6 +202,7 @@ class _SidePainter:
         place = side.placement
         if place and side.contended:
             place += f" · {say('figure.contended', self._locale)}"
+        place = " ".join([place, *(say_problem(known, self._locale) for known in limitations(side, self._asked))])
         return {
             "place": place,
             "stage": stage,
@@ -224,8 +228,10 @@ class _SidePainter:
         return {"message": say_problem(problem, self._locale), "log": side.log_tail}
 
 
-def _method(side: SideRecord) -> str:
+def _method(side: SideRecord, locale: Locale) -> str:
     """The speculation method, with how many tokens it drafts."""
+    if isinstance(side.settings, AttachedEndpoint):
+        return say("side.attached", locale)
     speculation = side.settings.speculation.model_dump()
     k = speculation.get("num_speculative_tokens")
     return side.settings.speculation.method + (f" · k = {k}" if k else "")
@@ -237,12 +243,17 @@ def _asked(run: Run, locale: Locale) -> list[tuple[str, str]]:
     asked: list[tuple[str, str]] = [(turn.role, turn.content) for turn in run.workload.conversation]
     asked.append((say("ui.sampling_used", locale), ", ".join(f"{k} = {v}" for k, v in sampling.items())))
     for side in run.sides:
-        settings = side.settings
-        knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
-        parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
-        if side.runtime_version:
-            parts.append(f"vLLM {side.runtime_version}")
-        asked.append((side.label, ", ".join(parts)))
+        asked.append((side.label, ", ".join(_served(side))))
     if run.preset:
         asked.append((say("ui.preset", locale), run.preset))
     return asked
+
+
+def _served(side: SideRecord) -> list[str]:
+    """What answered, in a few words each."""
+    settings = side.settings
+    if isinstance(settings, AttachedEndpoint):
+        return [settings.model, settings.base_url, settings.api]
+    knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
+    parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
+    return [*parts, f"vLLM {side.runtime_version}"] if side.runtime_version else parts
