@@ -201,7 +201,7 @@ def _history_export(arguments: argparse.Namespace) -> int:
     elif arguments.format == "csv":
         print(csv_of(run), end="")
     else:
-        from .charts import html_report
+        from .html_report import html_report
 
         print(html_report(run))
     return 0

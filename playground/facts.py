@@ -28,9 +28,9 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
         ("tokens_per_s", approximate + number(own.decode_tokens_per_s if own else None)),
         ("ttft", _milliseconds(own.ttft_ms if own else None)),
         ("tpot", approximate + _milliseconds(own.tpot_ms if own else None)),
-        ("tokens", _whole(own.output_tokens if own else None)),
+        ("tokens", whole(own.output_tokens if own else None)),
         ("tokens_per_step", estimated + number(per_step)),
-        ("acceptance", _percent(acceptance.rate if acceptance else None)),
+        ("acceptance", percent(acceptance.rate if acceptance else None)),
         ("acceptance_length", number(acceptance.mean_length if acceptance else None)),
     )
     return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
@@ -62,11 +62,11 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def _whole(value: int | None) -> str:
+def whole(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
 
 

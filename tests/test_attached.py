@@ -18,7 +18,7 @@ from real import embedded_gguf, embedded_model
 from test_compare import fake_runtime, host  # noqa: F401
 from test_schema import check
 
-from playground.charts import CHARTS, html_report
+from playground.charts import charts_of
 from playground.compare import Comparison
 from playground.conclusions import conclusions
 from playground.config import Config
@@ -31,6 +31,7 @@ from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs
 from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
 from playground.facts import facts, limitations
 from playground.host import Host
+from playground.html_report import html_report
 from playground.presets import Side
 from playground.report import compare_document
 from playground.text import LOCALES, say_problem
@@ -86,9 +87,9 @@ def everything_shown(host: Host, run: Run) -> str:  # noqa: F811
     """All that a person can be shown of a run; its JSON is checked on the way."""
     shown = [json.dumps(check("compare", compare_document(run)))]
     for locale in LOCALES:
-        painter = view.Painter(host.config, run, locale)
+        painter = view.painter(host.config, run, locale)
         shown += [painter.paint(whole=True), html_report(run, locale)]
-        shown += [json.dumps(make(run.sides, locale)) for make in CHARTS.values()]
+        shown.append(json.dumps(charts_of(run, locale)))
         shown += [
             say_problem(known, locale) for side in run.sides for known in limitations(side, run.workload.sampling)
         ]

@@ -22,7 +22,8 @@ LAYERS = (
     {"host"},
     {"facts", "conclusions"},
     {"printed"},
-    {"report", "charts", "doctor"},
+    {"report", "charts", "doctor", "tables"},
+    {"html_report"},
     {"ui", "__main__"},
     {"app"},
 )

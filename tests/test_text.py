@@ -12,7 +12,6 @@ from typing import Any, get_args
 import pytest
 from conftest import ROOT
 
-from playground.charts import CHARTS
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.records import Problem
 from playground.domain.rounds import Ending
@@ -116,7 +115,6 @@ def made_ids() -> set[str]:
     assert {"cut", "stopped", "malformed", "http"} <= kinds
     made = {f"stream.{kind}" for kind in kinds}
     made |= {f"stage.{name}" for name in STAGE_NAMES}
-    made |= {f"chart.{name}" for name in CHARTS}
     made |= {name for name, _ in CAUSES} | set(SIGNALS.values())
     made |= {f"race.{name}" for name in ("running", "done", "stopped", "failed", "interrupted", "queued")}
     made |= {f"doctor.{state}" for state in ("ok", "note", "broken")}

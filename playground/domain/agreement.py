@@ -143,6 +143,6 @@ def dtype_of(side: SideRecord) -> str | None:
     """The type that the engine was told to compute in; None if it chose for itself."""
     words = shlex.split(side.command)
     given = [after for word, after in pairwise(words) if word == "--dtype"]
-    knobs = side.settings.knobs if isinstance(side.settings, EngineSettings) else None
-    dtype = given[-1] if given else knobs and knobs.dtype
+    own = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None
+    dtype = given[-1] if given else own
     return dtype if dtype in NEAR_TIE_NATS else None
