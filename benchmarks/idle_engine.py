@@ -24,9 +24,10 @@ from playground.domain.metrics import trace_figures
 from playground.domain.rounds import order_of
 from playground.domain.statistics import Verdict, compare
 from playground.engine.pool import Holder
+from playground.engine.server import Engine
 from playground.host import Host
 from playground.load.client import MeasuredLoad
-from playground.prepare import Serving, prepare
+from playground.prepare import prepare
 
 TARGET = 0.98
 STATES = ("frozen", "idle")
@@ -56,6 +57,7 @@ async def idle_cost(host: Host, preset: presets.Preset, rounds: int) -> IdleCost
     asked = prompts.of_measurement(plan, workload, 0, None)
     async with host.pool.lease(Holder("idle engines", "benchmark", "now")):
         first, *others = await prepare(host.config, host.pool, comparison.live)
+        engines = [other.engine for other in others if other.engine is not None]
 
         async def trial() -> float:
             load = MeasuredLoad(first.endpoint, asked, workload.sampling, plan.profile, 0, 120)
@@ -68,15 +70,15 @@ async def idle_cost(host: Host, preset: presets.Preset, rounds: int) -> IdleCost
         for number in range(rounds):
             found = {}
             for state in (STATES[index] for index in order_of(number, 2)):
-                with frozen(others) if state == "frozen" else idle():
+                with frozen(engines) if state == "frozen" else idle():
                     found[state] = await trial()
             print(
                 f"round {number + 1}: "
                 + ", ".join(f"{name} {value:.2f} tokens/s" for name, value in found.items())
             )
             values.append(found)
-        for other in others:
-            await other.engine.stop()
+        for engine in engines:
+            await engine.stop()
         alone = [await trial() for _ in range(rounds)]
     verdict = compare(values, "idle", "frozen", "throughput")
     return IdleCost(verdict, statistics.median(alone) / statistics.median(found["idle"] for found in values))
@@ -88,9 +90,9 @@ def idle() -> Iterator[None]:
 
 
 @contextmanager
-def frozen(servings: Sequence[Serving]) -> Iterator[None]:
+def frozen(engines: Sequence[Engine]) -> Iterator[None]:
     """Every process of these engines stopped meanwhile."""
-    sockets = {str(serving.engine.uds) for serving in servings}
+    sockets = {str(engine.uds) for engine in engines}
     mine = psutil.Process().children(recursive=True)
     roots = [process for process in mine if sockets & set(process.cmdline())]
     all_of_them = {each for root in roots for each in (root, *root.children(recursive=True))}

@@ -149,16 +149,15 @@ async def _follow(comparison: Comparison, quiet: bool) -> None:
 
 
 def _load(arguments: argparse.Namespace) -> int:
-    key = os.environ.get("OPENAI_API_KEY")
-    endpoint = Endpoint.from_url(arguments.base_url, arguments.model, api=arguments.api, key=key)
+    config, key = Config.from_environment(), os.environ.get("OPENAI_API_KEY")
+    endpoint = Endpoint.attached(config, arguments.base_url, arguments.model, arguments.api, key)
     asked = attached.prompts_for(arguments.prompt, arguments.prompts)
     sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = presets.validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
-    limit_s = Config.from_environment().request_timeout_s
-    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, limit_s))
+    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))
     _print_json(load_document(driven)) if arguments.json else print_load(driven)
     if not driven.answered:
         problem = driven.traces[-1].problem

@@ -16,6 +16,7 @@ from .contest import Contest
 from .domain.errors import InvalidInput, PlaygroundError
 from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem, Run, SideRecord, Status
+from .domain.settings import EngineSettings
 from .domain.workload import Prompt, Workload
 from .engine.pool import Pool
 from .live import Live, Progress
@@ -118,7 +119,8 @@ class Comparison:
 
     def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
         workload = self.run.workload
-        reads = tokenizer(models.local_folder(self._config, self.run.sides[0].settings.target))
+        own = [side.settings for side in self.run.sides if isinstance(side.settings, EngineSettings)]
+        reads = tokenizer(models.local_folder(self._config, own[0].target) if own else None)
         return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, reads)
 
     async def _finish(self, run: Run) -> None:

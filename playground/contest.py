@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from .config import Config
 from .domain.records import RequestTrace, Sample
+from .domain.settings import EngineSettings
 from .live import Live
 from .load.client import Load, MeasuredLoad
 from .prepare import Serving
@@ -36,7 +37,8 @@ class Contest:
         self._servings = servings
         self._load: Load | MeasuredLoad | None = None
         # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
-        self._salted = len({side.settings.knobs.enable_prefix_caching for side in live.run.sides}) == 1
+        own = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
+        self._salted = len({settings.knobs.enable_prefix_caching for settings in own}) <= 1
 
     async def execute(self) -> None:
         raise NotImplementedError
@@ -79,6 +81,6 @@ class Contest:
         side = self._run.sides[index]
         if not any(trace.problem and trace.problem.message_id in BROKEN for trace in traces):
             return
-        if (failure := await self._servings[index].engine.failure(DEATH_S)) is not None:
+        if (failure := await self._servings[index].failure(DEATH_S)) is not None:
             side.problem = failure.as_problem()
             side.log_tail = failure.log_tail

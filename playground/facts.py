@@ -4,7 +4,9 @@ exported page show the same."""
 from __future__ import annotations
 
 from .domain.metrics import Acceptance, acceptance_between, acceptance_of, request_figures, side_figures
-from .domain.records import SideRecord
+from .domain.records import Problem, SideRecord
+from .domain.settings import AttachedEndpoint
+from .domain.workload import Sampling
 from .text import Locale, say
 
 Fact = tuple[str, str, str]
@@ -32,6 +34,19 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
         ("acceptance_length", number(acceptance.mean_length if acceptance else None)),
     )
     return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
+
+
+def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
+    """What a reader must know about the figures of an attached endpoint."""
+    if not isinstance(side.settings, AttachedEndpoint):
+        return []
+    found = [Problem("side.counters_not_read")]
+    if "cache_salt" in side.missing:
+        found.append(Problem("side.not_salted"))
+    names = [name for name in side.missing if name in Sampling.model_fields]
+    if refused := [name for name in names if name != "ignore_eos" or asked.ignore_eos]:
+        found.append(Problem("side.refused", {"names": ", ".join(refused)}))
+    return found
 
 
 def latest_acceptance(side: SideRecord) -> Acceptance | None:

@@ -8,7 +8,7 @@ from html import escape
 from .charts import charts_of
 from .conclusions import conclusions
 from .domain.records import Run, SideRecord
-from .facts import facts
+from .facts import facts, limitations
 from .tables import STATISTICS, errors, tables
 from .text import Locale, say, say_problem
 
@@ -37,6 +37,8 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
         yield f"<h3>{turn.role}</h3><pre>{escape(turn.content)}</pre>"
     for side in run.sides:
         yield _head(side)
+        for known in limitations(side, run.workload.sampling):
+            yield f"<p>{escape(say_problem(known, locale))}</p>"
         for trace in side.requests:
             yield f"<pre>{escape(trace.output_text)}</pre>"
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
@@ -59,6 +61,8 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
     yield f"<details><summary>{title}</summary>{_table([], definitions)}</details>"
     for side in run.sides:
         yield _head(side)
+        for known in limitations(side, run.workload.sampling):
+            yield f"<p>{escape(say_problem(known, locale))}</p>"
         yield from (f"<p>{escape(line)}</p>" for line in errors(side, locale))
 
 

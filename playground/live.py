@@ -8,7 +8,7 @@ from typing import Literal
 
 from .domain.records import Run
 
-Phase = Literal["waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "finished"]
+Phase = Literal["waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "checking", "finished"]
 
 
 @dataclass
@@ -29,10 +29,12 @@ class Progress:
 @dataclass
 class Live:
     """`run` grows as things happen. `since` (monotonic) is when the race or the first round began; `serving` is
-    the side whose turn it is in measured mode."""
+    the side whose turn it is in measured mode; `checked` tells how many of the questions that follow the last
+    round are answered, and of how many."""
 
     run: Run
     progress: list[Progress]
     phase: Phase = "waiting"
     since: float | None = None
     serving: int | None = None
+    checked: tuple[int, int] = (0, 0)

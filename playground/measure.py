@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from .answers import examine
 from .config import Config
 from .contest import Contest
+from .domain.agreement import answers_of
 from .domain.errors import PlaygroundError, WorkFailed
 from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.metrics import request_figures
-from .domain.records import Problem, RequestTrace, Trial
+from .domain.records import OutputEvidence, Problem, RequestTrace, Trial
 from .domain.rounds import order_of, rounds_of, run_verdicts, settled
 from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt
 from .live import Live
@@ -27,7 +29,7 @@ SAVE_INTERVAL_S = 0.8
 
 
 class Measured(Contest):
-    """Warm-up of each side, then rounds: every side once, the order alternating."""
+    """Warm-up of each side, then rounds: every side once, the order alternating; then the answers are compared."""
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class Measured(Contest):
         super().__init__(config, history, live, servings)
         self._plan = plan
         self._prompts = prompts
+        self._checking: asyncio.Task[OutputEvidence] | None = None
 
     async def execute(self) -> None:
         self._live.phase = "warming_up"
@@ -55,6 +58,35 @@ class Measured(Contest):
                 if self.stopping:
                     return
             number += 1
+        if self._plan.check_outputs:
+            await self._check_answers()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._checking is not None:
+            self._checking.cancel()
+
+    async def _check_answers(self) -> None:
+        """Not timed, and nothing that could fail the run: what can't be had is left out."""
+        if self.stopping:
+            return
+        self._live.phase, self._live.serving = "checking", None
+        conversations, answers = answers_of(self._run)
+
+        def on_progress(done: int, total: int) -> None:
+            self._live.checked = (done, total)
+
+        endpoints, timeout_s = [serving.endpoint for serving in self._servings], self._config.request_timeout_s
+        sampling = self._run.workload.sampling
+        self._checking = asyncio.create_task(
+            examine(endpoints, conversations, sampling, answers, timeout_s, on_progress)
+        )
+        try:
+            await asyncio.wait([self._checking])
+        finally:
+            self._checking.cancel()
+        if not self._checking.cancelled():
+            self._run.outputs = self._checking.result()
 
     def _goes_on(self, done: int) -> bool:
         """Whether another round is due after so many. Looks at the intervals' width, never at their sign."""
@@ -98,7 +130,7 @@ class Measured(Contest):
             if now and before and abs(now / before - 1) < WARM_WITHIN:
                 break
             before = now
-        self._servings[index].engine.warm = True
+        self._servings[index].note_warm()
         progress.advance("ready")
 
     async def _trial(self, number: int, index: int) -> None:

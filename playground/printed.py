@@ -13,7 +13,7 @@ from .conclusions import conclusions
 from .domain.metrics import Distribution, SideFigures, side_figures, trace_figures
 from .domain.records import RequestTrace, Run, SideRecord
 from .domain.rounds import rounds_of
-from .facts import facts
+from .facts import facts, limitations
 from .text import say, say_problem
 
 
@@ -29,6 +29,8 @@ def print_run(run: Run) -> None:
         else:
             _print_figures(side_figures(side, run.measurement.limits))
             _print_problems(side.requests)
+        for known in limitations(side, run.workload.sampling):
+            print(say_problem(known))
     print()
     for line in round_lines(run):
         print(line)

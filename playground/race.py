@@ -51,12 +51,12 @@ class Race(Contest):
 
     async def _warm_up(self) -> None:
         """A new engine's first request pays for what is compiled on first use: it must not be the one on show."""
-        cold = [serving for serving in self._servings if not serving.engine.warm]
+        cold = [serving for serving in self._servings if not serving.warm]
         if not cold:
             return
         pairs = list(zip(self._live.progress, self._servings, strict=True))
         for progress, serving in pairs:
-            if not serving.engine.warm:
+            if not serving.warm:
                 progress.advance("first_request")
         sampling = self._run.workload.sampling.model_copy(
             update={"max_tokens": WARM_UP_TOKENS, "ignore_eos": True}
@@ -65,5 +65,5 @@ class Race(Contest):
             async for _ in grown:
                 pass
         for progress, serving in pairs:
-            serving.engine.warm = True
+            serving.note_warm()
             progress.advance("ready")

@@ -10,10 +10,10 @@ from conftest import until
 from test_compare import SIDES, fake_runtime, host, raced, streaming, workload  # noqa: F401 - fixtures by import
 
 from playground import models
-from playground.charts import CHARTS
+from playground.charts import charts_of
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.records import Chunk, RequestTrace, SideRecord, Trial
+from playground.domain.records import Chunk, RequestTrace, Run, SideRecord, Trial
 from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.workload import Message, Sampling, Workload
 from playground.host import Host
@@ -85,8 +85,8 @@ def test_a_label_is_no_markup_in_a_chart() -> None:
     side = SideRecord(
         "<a href='https://e.example'>x</a>", EngineSettings(target="m"), trials=[Trial(requests=[trace])]
     )
-    for make in CHARTS.values():
-        assert "<a" not in str(make([side], "en")["data"])
+    run = Run("r", "2026-01-01", "race", Workload(prompt="x"), [side])
+    assert "<a" not in str([figure["data"] for figure in charts_of(run, "en").values()])
 
 
 async def test_closing_keeps_what_arrived(host: Host) -> None:  # noqa: F811

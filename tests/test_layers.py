@@ -16,7 +16,7 @@ LAYERS = (
     {"engine", "load", "store", "models", "convert_gguf", "presets", "prompts", "tokens"},
     {"live"},
     {"prepare"},
-    {"contest"},
+    {"contest", "answers"},
     {"race", "measure"},
     {"compare", "attached"},
     {"host"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -204,6 +205,24 @@ async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:  # noqa: F8
     assert host.history.get(run.id) == run
 
 
+async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """What was measured stands; the check is left out."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(measure, "examine", never)
+    comparison = host.comparison(SIDES, workload(), plan())
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.live.phase == "checking", within_s=60)
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert comparison.run.outputs is None
+    assert len(rounds_of(comparison.run)) == 6
+    assert host.history.get(comparison.run.id) == comparison.run
+
+
 def test_order_alternates() -> None:
     assert [order_of(number, 3) for number in range(3)] == [[0, 1, 2], [2, 1, 0], [0, 1, 2]]
 
@@ -242,5 +261,7 @@ async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
     document = compare_document((await measured(host, plan())).run)
     assert [each["order"][0] for each in document["rounds"]] == ["off", "ngram"] * 3
     assert [request["round"] for request in document["sides"][0]["requests"]] == sorted(list(range(6)) * 4)
+    [found] = document["outputs"]
+    assert (found["side"], found["baseline"], found["compared"], found["identical"]) == ("ngram", "off", 1, 1)
     [verdict] = document["verdicts"]
     assert (verdict["side"], verdict["baseline"], verdict["metric"]) == ("ngram", "off", "tpot")

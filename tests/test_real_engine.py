@@ -5,23 +5,17 @@ One host for all tests, in order: engines that don't change are reused, which is
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
-from real import descendants, embedded_model, shuffled_copy, survivors, until
+from real import embedded_model, raced, real_host, shuffled_copy, until
 
 from playground import presets
-from playground.compare import Comparison
-from playground.config import Config
 from playground.domain.metrics import acceptance_of, request_figures, side_figures
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
 from playground.domain.speculation import token_origins
-from playground.domain.workload import Workload
 from playground.host import Host
 from playground.presets import Preset, Side
 from playground.text import say_problem
@@ -33,28 +27,13 @@ SELF_DRAFT_K = 3
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host() -> AsyncIterator[Host]:
-    """Sockets need a short path, hence no tmp_path. Afterwards no process may be left."""
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    model = await embedded_model()
-    made = Host(Config(db=folder / "history.db", models=model.parent, state=folder / "state"))
-    made.open()
-    yield made
-    started = descendants(psutil.Process().pid)
-    await made.close()
-    assert not survivors(started, within_s=30)
-    shutil.rmtree(folder)
+    async with real_host() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def preset() -> Preset:
     return presets.load("smollm2-ngram")
-
-
-async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comparison:
-    comparison = host.comparison(sides, workload)
-    await host.start(comparison, "test")
-    await until(lambda: comparison.finished, within_s=600)
-    return comparison
 
 
 def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:

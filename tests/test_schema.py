@@ -15,21 +15,25 @@ import playground
 from playground import doctor, presets
 from playground.__main__ import main
 from playground.config import Config
+from playground.domain.agreement import agreements
 from playground.domain.records import (
     Chunk,
     Counters,
+    OutputEvidence,
     Problem,
+    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     Status,
     StepArrays,
+    TopLogprobs,
     Trial,
 )
 from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
 from playground.domain.workload import Sampling, Workload
-from playground.report import compare_document
+from playground.report import compare_document, outputs_document
 from playground.store import History
 
 SCHEMA = json.loads(Path(playground.__file__).with_name("schema.json").read_text(encoding="utf-8"))
@@ -165,6 +169,29 @@ def test_uncounted_chunks_are_null_and_approximate() -> None:
     assert counted["figures"]["itl_ms"] is None
     assert counted["requests"][0]["token_ids"] is None
     assert unknown["figures"]["output_tokens"] is None
+
+
+def test_outputs_at_temperature_0() -> None:
+    logprobs = (TopLogprobs(0, 0, 1, {2: -0.9, 3: -0.8}), TopLogprobs(1, 0, 1, {3: -0.7, 2: -0.8}))
+    answers: list[list[list[int] | None]] = [[[1, 2], [4], None], [[1, 3], [4, 5], [6]]]
+    found = agreements(answers, OutputEvidence(logprobs), ["float32", "bfloat16"], temperature=0)
+    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"]))
+    assert (told["side"], told["baseline"], told["compared"], told["identical"]) == ("n-gram", "off", 2, 0)
+    assert (told["near_tie_nats"], told["sampled"]) == (0.25, None)
+    near, ended = told["divergences"]
+    assert (near["kind"], near["prompt"], near["position"], near["tokens"]) == ("near-tie", 0, 1, [2, 3])
+    assert near["top"] == [[[3, -0.8], [2, -0.9]], [[3, -0.7], [2, -0.8]]]
+    assert (ended["kind"], ended["tokens"], ended["top"]) == ("unknown", [None, 5], [None, None])
+
+
+@pytest.mark.parametrize("count", [3, 20])
+def test_outputs_above_temperature_0(count: int) -> None:
+    repeats = tuple(Repeats(side, ((1, 2),) * count) for side in (0, 1))
+    found = agreements([[], []], OutputEvidence(repeats=repeats), [None, None], temperature=1)
+    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"], "zh-CN"))
+    assert (told["compared"], told["identical"], told["divergences"]) == (None, None, [])
+    assert told["sampled"]["samples"] == [count, count]
+    assert told["sampled"]["p_value"] == (1 if count == 20 else None)
 
 
 @pytest.mark.parametrize(

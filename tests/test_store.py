@@ -17,18 +17,22 @@ from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.records import (
     Chunk,
     Counters,
+    OutputEvidence,
     Problem,
+    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     Status,
     StepArrays,
+    TopLogprobs,
     Trial,
 )
 from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.workload import Limits, Message, RateProfile, Sampling, Workload
 from playground.store import History
+from playground.store.rows import evidence_of, evidence_row
 
 # The first released shape, as it stands in people's files. Never change it: later migrations must open it.
 OLDEST = """
@@ -157,6 +161,7 @@ def full_run() -> Run:
         status="failed",
         machine={"cpu": "x", "cores": 2, "gpus": [{"name": "H200"}], "native_bf16": False},
         seed=7,
+        outputs=OutputEvidence((TopLogprobs(1, 0, 3, {5: -0.5, 6: -1.0}),), (Repeats(0, ((1, 2), None)),)),
         problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
     )
 
@@ -391,3 +396,15 @@ def test_text_as_it_was_typed_is_found(history: History, text: str) -> None:
     """The database keeps prompts as JSON; who searches does not know."""
     saved(history, run("r1", prompt='100% of a_b \\ "quoted"\nline'))
     assert [summary.id for summary in history.summaries(text=text)] == ["r1"]
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        OutputEvidence(),
+        OutputEvidence(logprobs=(TopLogprobs(1, 2, 3, {49151: -0.125, 0: -9999.0}), TopLogprobs(0, 2, 3, {}))),
+        OutputEvidence(repeats=(Repeats(0, ((1, 2), None, ())), Repeats(1, ()))),
+    ],
+)
+def test_output_evidence_comes_back(evidence: OutputEvidence) -> None:
+    assert evidence_of(evidence_row(evidence)) == evidence

@@ -84,5 +84,6 @@ def per_position(accepted: Sequence[tuple[SideRecord, Acceptance | None]], local
 
 
 def no_speculation(sides: Sequence[SideRecord], figure: Figure, locale: Locale) -> Figure:
-    speculates = any(side.settings.speculates for side in sides)
-    return noted(figure, "chart.waiting" if speculates else "chart.no_speculation", locale)
+    known = [side.settings.speculates for side in sides]
+    why = "waiting" if any(known) else "unknown_speculation" if None in known else "no_speculation"
+    return noted(figure, f"chart.{why}", locale)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .measurement import Measurement
-from .settings import EngineSettings
+from .settings import SideSettings
 from .workload import Conversation, Workload
 
 Mode = Literal["race", "measured"]
@@ -134,15 +134,17 @@ class Trial:
 
 @dataclass(slots=True)
 class SideRecord:
-    """One side of a run."""
+    """One side of a run. `missing`: what an attached endpoint does not know or refuses, by the names of the fields
+    that ask for it."""
 
     label: str
-    settings: EngineSettings
+    settings: SideSettings
     command: str = ""
     runtime_version: str | None = None
     device: str | None = None
     placement: str = ""
     contended: bool = True
+    missing: tuple[str, ...] = ()
     trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     problem: Problem | None = None
@@ -152,6 +154,32 @@ class SideRecord:
     def requests(self) -> list[RequestTrace]:
         """Of all trials, in order."""
         return [trace for trial in self.trials for trace in trial.requests]
+
+
+@dataclass(frozen=True, slots=True)
+class TopLogprobs:
+    """What one side would have said at one position of one prompt's answer: token id -> natural log."""
+
+    side: int
+    prompt: int
+    position: int
+    top: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """One side's answers to one prompt above temperature 0, as token ids; None where one failed or had no ids."""
+
+    side: int
+    answers: tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEvidence:
+    """What the output check asked for after the last round, beside the answers of the rounds themselves."""
+
+    logprobs: tuple[TopLogprobs, ...] = ()
+    repeats: tuple[Repeats, ...] = ()
 
 
 @dataclass(slots=True)
@@ -169,3 +197,4 @@ class Run:
     machine: dict[str, object] = field(default_factory=dict)
     seed: int | None = 0
     problem: Problem | None = None
+    outputs: OutputEvidence | None = None

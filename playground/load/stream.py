@@ -49,6 +49,8 @@ class StreamReader:
         self._error_body = b""
         self._complete = False
         self._now = 0.0
+        # Tokens in all deltas so far; None once one came uncounted.
+        self._counted: int | None = 0
         # Of the block fed last; if it raised a problem, what came before the fault.
         self.deltas: list[Delta] = []
 
@@ -126,21 +128,16 @@ class StreamReader:
             raise StreamProblem("malformed", data[:200].decode(errors="replace"))
         if "error" in payload or payload.get("object") == "error":
             raise StreamProblem("engine", _error_text(payload))
-        running = self._on_usage(payload.get("usage"))
+        usage = payload.get("usage") or {}
+        counted = usage.get("completion_tokens")
+        if counted is not None:
+            self.output_tokens = counted
+            self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
         self.speculation = (payload.get("metrics") or {}).get("speculative_decoding") or self.speculation
         for choice in payload.get("choices") or ():
-            self._on_choice(choice, running)
+            self._on_choice(choice, counted)
 
-    def _on_usage(self, usage: dict[str, Any] | None) -> int | None:
-        """The tokens that this payload's running usage adds, or None without one."""
-        if not usage or usage.get("completion_tokens") is None:
-            return None
-        before = self.output_tokens or 0
-        self.output_tokens = usage["completion_tokens"]
-        self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
-        return int(usage["completion_tokens"]) - before
-
-    def _on_choice(self, choice: dict[str, Any], running: int | None) -> None:
+    def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         delta = choice.get("delta") or {}
         text = "".join(
@@ -150,10 +147,14 @@ class StreamReader:
         )
         text = text or choice.get("text") or ""
         ids = choice.get("token_ids")
-        tokens = len(ids) if ids else running
+        tokens = len(ids) if ids else None
+        if not ids and usage is not None and self._counted is not None:
+            # After text that nobody counted, a usage is the final one, and tells nothing about this chunk.
+            tokens = max(usage - self._counted, 0)
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
             self.deltas.append(Delta(self._now, text, tokens, ids or None))
+            self._counted = None if tokens is None or self._counted is None else self._counted + tokens
 
     def _http_error(self) -> str:
         status = self._parser.get_status_code()

@@ -83,7 +83,9 @@ class History:
         """Write the run's status and all there is of its sides, unfinished requests included."""
         with self._writing() as db:
             row = rows.run_row(run)
-            db.table("runs").update(run.id, {name: row[name] for name in ("status", "machine", "problem")})
+            db.table("runs").update(
+                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs")}
+            )
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
                 for trial in side.trials:
@@ -111,9 +113,10 @@ class History:
             where.append(
                 "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
                 " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
+                " OR settings ->> '$.model' LIKE ? ESCAPE '\\'"
                 " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
             )
-            values += [_like(model)] * 2
+            values += [_like(model)] * 3
         if preset:
             where.append("runs.preset = ?")
             values.append(preset)

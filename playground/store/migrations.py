@@ -102,3 +102,9 @@ def trials(db: Database) -> None:
     db.table("requests").transform(pk=("run_id", "position", "round", "number"))
     db.table("runs").add_column("measurement", str)
     db.table("runs").add_column("outputs", str)
+
+
+@migrations(name="003_attached")
+def attached(db: Database) -> None:
+    """A side may be an endpoint that somebody else runs: what that one does without."""
+    db.table("sides").add_column("missing", str)

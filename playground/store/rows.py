@@ -6,12 +6,28 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ..domain.measurement import Measurement
-from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays, Trial
-from ..domain.settings import EngineSettings
+from ..domain.records import (
+    Chunk,
+    Counters,
+    OutputEvidence,
+    Problem,
+    Repeats,
+    RequestTrace,
+    Run,
+    Sample,
+    SideRecord,
+    StepArrays,
+    TopLogprobs,
+    Trial,
+)
+from ..domain.settings import SideSettings
 from ..domain.workload import Message, Workload
 
 Row = dict[str, Any]
+SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 
 
 def _dump(value: object) -> str | None:
@@ -35,6 +51,7 @@ def run_row(run: Run) -> Row:
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": _problem_text(run.problem),
+        "outputs": evidence_row(run.outputs) if run.outputs else None,
     }
 
 
@@ -49,6 +66,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
+        "missing": _dump(side.missing),
         "problem": _problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
@@ -108,6 +126,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
+        outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
         sides=sides,
     )
 
@@ -115,12 +134,13 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
 def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
     return SideRecord(
         label=row["label"],
-        settings=EngineSettings.model_validate_json(row["settings"]),
+        settings=SETTINGS.validate_json(row["settings"]),
         command=row["command"],
         runtime_version=row["runtime_version"],
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
+        missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,
         problem=_problem(row["problem"]),
@@ -165,6 +185,27 @@ def sample_of(row: Row) -> Sample:
     counters = _counters(_load(row["counters"]))
     assert counters is not None
     return Sample(row["ms"], counters)
+
+
+def evidence_row(evidence: OutputEvidence) -> str:
+    """Logprobs as [side, prompt, position, [[token, logprob], ...]], repeats as [side, [token ids, ...]]."""
+    return json.dumps(
+        {
+            "logprobs": [[o.side, o.prompt, o.position, list(o.top.items())] for o in evidence.logprobs],
+            "repeats": [[o.side, o.answers] for o in evidence.repeats],
+        }
+    )
+
+
+def evidence_of(text: str) -> OutputEvidence:
+    values = json.loads(text)
+    return OutputEvidence(
+        tuple(TopLogprobs(side, prompt, at, dict(top)) for side, prompt, at, top in values["logprobs"]),
+        tuple(
+            Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
+            for side, answers in values["repeats"]
+        ),
+    )
 
 
 def _counters(values: Row | None) -> Counters | None:

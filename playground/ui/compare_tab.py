@@ -116,7 +116,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     filled: list[Any] = [tab.card, tab.prompt, tab.system, tab.turns, tab.max_tokens, tab.temperature]
     filled += [tab.top_p, tab.top_k, tab.seed, tab.ignore_eos, tab.measurement]
-    filled += [part for side in tab.sides for part in (side.column, *side.components())]
+    filled += [part for side in tab.sides for part in side.outputs()]
     tab.preset.input(on_preset, tab.preset, filled, show_progress="hidden")
 
     def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:

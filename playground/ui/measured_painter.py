@@ -86,7 +86,7 @@ class MeasuredPainter(Painter):
         comparison = self._comparison
         painted = {
             **self._side(index),
-            "place": side.placement,
+            "place": self._place(side),
             "stage": stage,
             "fraction": fraction,
             "serving": comparison is not None and not comparison.finished and comparison.live.serving == index,

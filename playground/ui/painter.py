@@ -13,6 +13,8 @@ from ..charts.figure import COLOURS
 from ..compare import Comparison
 from ..config import Config
 from ..domain.records import Run, SideRecord
+from ..domain.settings import AttachedEndpoint
+from ..facts import limitations
 from ..text import Locale, say, say_problem
 
 Stage = tuple[str, float | None]
@@ -62,7 +64,13 @@ class Painter:
     def _side(self, index: int) -> dict[str, Any]:
         """Its name, whole or not."""
         side = self._run.sides[index]
-        return {"label": side.label, "method": _method(side), "colour": COLOURS[index]}
+        return {"label": side.label, "method": _method(side, self._locale), "colour": COLOURS[index]}
+
+    def _place(self, side: SideRecord, *marks: str) -> str:
+        """Where it runs, with these marks; of an attached endpoint also what can't be known."""
+        place = " · ".join(part for part in (side.placement, *marks) if part)
+        known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
+        return " ".join([place, *known])
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
@@ -96,14 +104,19 @@ def _listed(model: BaseModel) -> str:
 
 
 def _settings(side: SideRecord) -> str:
+    """What answered, in a few words each."""
     settings = side.settings
+    if isinstance(settings, AttachedEndpoint):
+        return ", ".join([settings.model, settings.base_url, settings.api])
     knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
     parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
     return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
 
 
-def _method(side: SideRecord) -> str:
+def _method(side: SideRecord, locale: Locale) -> str:
     """The speculation method, with how many tokens it drafts."""
+    if isinstance(side.settings, AttachedEndpoint):
+        return say("side.attached", locale)
     speculation = side.settings.speculation.model_dump()
     k = speculation.get("num_speculative_tokens")
     return side.settings.speculation.method + (f" · k = {k}" if k else "")

@@ -79,12 +79,10 @@ class RacePainter(Painter):
 
     def _details(self, index: int, stage: Stage) -> dict[str, Any]:
         side = self._run.sides[index]
-        place = side.placement
-        if place and side.contended:
-            place += f" · {say('figure.contended', self._locale)}"
+        contended = [say("figure.contended", self._locale)] if side.placement and side.contended else []
         broken = next((trace.problem for trace in side.requests if trace.problem and not side.problem), None)
         return {
-            "place": place,
+            "place": self._place(side, *contended),
             "stage": stage[0],
             "fraction": stage[1],
             "command": side.command,
@@ -127,7 +125,7 @@ class _Answer:
         if not self._side.requests:
             return False
         trace = self._side.requests[0]
-        origins, settled = token_origins(trace, self._side.settings.speculates)
+        origins, settled = token_origins(trace, bool(self._side.settings.speculates))
         reset = settled and not self.settled
         if reset:
             self.settled = True
