@@ -122,8 +122,8 @@ def values(measurement: Measurement, objective: Objective) -> str:
     """What the form shows for a measurement."""
     shown = {
         "objective": objective,
-        "width": f"{measurement.target_width / SCALED['target_width'][1]:g}",
-        "budget": f"{measurement.budget_s / SCALED['budget_s'][1]:g}",
+        "width": f"{measurement.target_width / SCALED['target_width'][1]:.12g}",
+        "budget": f"{measurement.budget_s / SCALED['budget_s'][1]:.12g}",
         "max_rounds": str(measurement.max_rounds),
         "check_outputs": "true" if measurement.check_outputs else "",
     }
@@ -182,7 +182,7 @@ def _prompts(given: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts
 def _scaled(field: str, text: str, factor: float) -> float | str:
     """In the measurement's unit; as it is if it is no number, for the measurement to refuse."""
     try:
-        return round(float(text) * factor, 12)
+        return round(float(text) * factor, 8)
     except ValueError:
         return text
 

@@ -71,6 +71,8 @@ class MeasuredPainter(Painter):
         comparison, plan = self._comparison, self._run.measurement
         if comparison is None or plan is None or comparison.live.since is None:
             return ""
+        if comparison.live.phase == "checking":
+            return self._phase()
         return say(
             "measured.progress",
             self._locale,

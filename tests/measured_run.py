@@ -1,0 +1,72 @@
+"""A measured run as it would lie in the history, made up: two sides of known speed."""
+
+from __future__ import annotations
+
+from playground.domain.measurement import Measurement
+from playground.domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, Trial
+from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.workload import Message, Workload
+
+TOKENS = 11
+GAP_MS = {"plain": (20.0, 20.2, 19.9, 20.1, 20.0, 19.8), "quick": (10.0, 10.2, 9.9, 10.1, 10.1, 9.8)}
+TURN_MS = 1000.0
+
+
+def measured_run(rounds: int = 6, broken: bool = False, **more: object) -> Run:
+    """Each trial sends two requests of TOKENS tokens, whose gaps are GAP_MS; turns last TURN_MS."""
+    plan = {"profile": {"kind": "concurrency", "requests": 2}, "prompts": "chat", "max_rounds": 6, **more}
+    sides = [
+        SideRecord("plain", EngineSettings(target="m")),
+        SideRecord("quick", EngineSettings(target="m", speculation=Ngram())),
+    ]
+    for number in range(rounds):
+        for turn, side in enumerate(sides if number % 2 == 0 else sides[::-1]):
+            _serve(side, number, (2 * number + turn) * TURN_MS)
+    if broken:
+        sides[1].trials[-1].requests[-1].problem = Problem("stream.cut")
+    return Run(
+        id="20261129-120000-abcd",
+        created_at="2026-11-29T12:00:00+00:00",
+        mode="measured",
+        workload=Workload(prompt="x"),
+        measurement=Measurement.model_validate(plan),
+        sides=sides,
+        status="done",
+    )
+
+
+def _serve(side: SideRecord, number: int, at_ms: float) -> None:
+    gap = GAP_MS[side.label][number]
+    requests = [
+        RequestTrace(
+            (Message(role="user", content="hello <b>you</b>"),),
+            sent_ms=400.0 * index,
+            chunks=[Chunk(30.0 + gap * j, 1, f"w{j} ", (j,)) for j in range(TOKENS)],
+            prompt_tokens=5,
+            output_tokens=TOKENS,
+            finish_reason="length",
+            ended=True,
+        )
+        for index in (0, 1)
+    ]
+    before, after = _counters(side, number), _counters(side, number + 1)
+    side.trials.append(Trial(number, at_ms, requests, before, after, complete=True))
+    for ms in (100.0, 600.0):
+        side.samples.append(Sample(at_ms + ms, _counters(side, number + ms / TURN_MS, running=1)))
+
+
+def _counters(side: SideRecord, done: float, running: int = 0) -> Counters:
+    drafts = round(8 * done) if side.settings.speculates else None
+    return Counters(
+        running=running,
+        waiting=0,
+        kv_cache_usage=0.25 * running,
+        drafts=drafts,
+        draft_tokens=drafts,
+        accepted_tokens=drafts and drafts // 2,
+        accepted_per_position=(drafts // 2,) if drafts is not None else None,
+        generation_tokens=round(100 * done),
+        preemptions=0,
+        prefix_cache_queries=round(100 * done),
+        prefix_cache_hits=round(50 * done),
+    )

@@ -1,0 +1,126 @@
+"""Charts of a measured run say what its verdict says; nothing unknown is drawn as a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from measured_run import measured_run
+
+from playground.charts import charts_of, outcomes, over_time
+from playground.domain.rounds import rounds_of, run_verdicts
+from playground.html_report import html_report
+from playground.tables import errors, tables
+from playground.text import LOCALES, say
+
+
+def named(figure: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [trace for trace in figure["data"] if trace.get("name") == name and trace.get("showlegend", True)]
+    return dict(found)
+
+
+def test_the_latest_interval_is_the_verdicts() -> None:
+    run = measured_run()
+    [verdict] = run_verdicts(run, rounds_of(run))
+    assert verdict.interval is not None
+    figure = outcomes(run, "en")["speed_up"]
+    so_far = named(figure, "quick, so far")
+    assert so_far["x"] == [1, 2, 3, 4, 5, 6]
+    assert so_far["y"][-1] == pytest.approx(verdict.speed_up)
+    bar = so_far["error_y"]
+    low, high = so_far["y"][-1] - bar["arrayminus"][-1], so_far["y"][-1] + bar["array"][-1]
+    assert (low, high) == pytest.approx(verdict.interval)
+    assert named(figure, "95% interval")["y"] == [pytest.approx(verdict.interval[1])]
+    # Every round's own ratio, about 2; and how narrow it is to become.
+    assert named(figure, "one round")["y"] == pytest.approx([2.0] * 6, rel=0.05)
+    assert named(figure, "±5% asked for")["y"] == pytest.approx([verdict.speed_up * 1.05] * 2)
+
+
+def test_the_interval_narrows() -> None:
+    """From the sixth round on it is drawn, and the band of each further round is another point."""
+    few, more = (outcomes(measured_run(rounds), "en")["speed_up"] for rounds in (5, 6))
+    assert [trace for trace in few["data"] if trace.get("name") == "95% interval"] == []
+    assert "error_y" not in named(few, "quick, so far")
+    assert "error_y" in named(more, "quick, so far")
+
+
+def test_the_objective_by_round() -> None:
+    run = measured_run()
+    figure = outcomes(run, "en")["by_round"]
+    assert named(figure, "plain")["y"] == [each.values["plain"] for each in rounds_of(run)]
+    assert figure["layout"]["yaxis"]["title"]["text"] == "TPOT, ms"
+
+
+def test_distributions_are_cumulative_and_mark_the_limit() -> None:
+    figure = outcomes(measured_run(limits={"tpot_ms": 15}), "en")["tpot_share"]
+    line = named(figure, "quick")
+    assert line["y"][0] == 0
+    assert line["y"][-1] == 1
+    assert line["x"] == sorted(line["x"])
+    assert (line["x"][0], line["x"][-1]) == pytest.approx((9.8, 10.2))
+    [limit] = figure["layout"]["shapes"]
+    assert limit["x0"] == 15
+
+
+def test_over_time_comes_from_the_samples() -> None:
+    run = measured_run()
+    figures = over_time(run, "en")
+    # 50 tokens in half a second; a side's first sample in a turn has nothing before it, turns are not joined.
+    assert named(figures["sampled_speed"], "plain")["y"][:4] == [None, 100.0, None, None]
+    assert set(named(figures["kv_cache"], "plain")["y"]) == {0.25, None}
+    assert named(figures["queues"], "plain · waiting")["line"]["dash"] == "dot"
+    hits = [rate for rate in named(figures["prefix_hits"], "quick")["y"] if rate is not None]
+    assert hits == [0.5] * 12
+
+
+def test_what_the_engine_does_not_report_is_said() -> None:
+    run = measured_run()
+    for side in run.sides:
+        side.samples = [type(one)(one.ms, type(one.counters)()) for one in side.samples]
+    for figure in over_time(run, "en").values():
+        assert figure["data"] == []
+        assert figure["layout"]["annotations"][0]["text"] in (say("chart.unreported"), say("chart.no_lookups"))
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.parametrize("locale", LOCALES)
+def test_nothing_measured_yet(rounds: int, locale: Any) -> None:
+    run = measured_run(rounds)
+    run.status = "running"
+    figures = charts_of(run, locale)
+    if not rounds:
+        assert all(figure["data"] == [] and figure["layout"]["annotations"] for figure in figures.values())
+    assert "nan" not in str(figures).lower()
+
+
+def test_tables_hold_every_side() -> None:
+    found = tables(measured_run(broken=True, limits={"tpot_ms": 15}))
+    by_name = {row.name: row.cells for row in (*found.distributions, *found.single)}
+    assert [cells[-1] for cells in by_name["TPOT"]] == ["12", "12"]
+    assert by_name["TPOT"][0][0] == "20"
+    assert by_name["acceptance"] == [["-"], ["50%"]]
+    assert by_name["failed requests"] == [["0"], ["1"]]
+    assert by_name["goodput, requests/s"][0] == ["0"]
+    assert all(row.definition for row in (*found.distributions, *found.single))
+
+
+def test_a_trial_under_way_is_left_out() -> None:
+    """Its slowest requests have not ended yet: a mean over the rest would flatter."""
+    run = measured_run()
+    run.status = "running"
+    run.sides[0].trials[-1].complete = False
+    assert tables(run).distributions[0].cells[0][-1] == "10"
+
+
+def test_errors_are_said_once_a_kind() -> None:
+    run = measured_run(broken=True)
+    assert errors(run.sides[0]) == []
+    assert errors(run.sides[1]) == [f"1 × {say('stream.cut')}"]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_exported_page(locale: Any) -> None:
+    page = html_report(measured_run(), locale)
+    assert "2.00" in page
+    assert say("figure.itl_help", locale) in page
+    assert page.count("Plotly.newPlot(") == len(charts_of(measured_run(), locale))

@@ -1,0 +1,166 @@
+"""The form of a measurement: what it shows is read back; a mistake names its field; no other file is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playground import presets
+from playground.domain.errors import InvalidInput
+from playground.domain.measurement import Measurement, SyntheticPrompts
+from playground.domain.workload import RampProfile, RateProfile
+from playground.presets import Preset
+from playground.text import LOCALES, say_problem
+from playground.ui import measure_form
+
+
+@pytest.fixture
+def preset() -> Preset:
+    return presets.load(presets.EMBEDDED)
+
+
+@pytest.fixture
+def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    monkeypatch.setattr(measure_form, "get_upload_folder", lambda: str(folder))
+    return folder
+
+
+def filled(preset: Preset, **changed: str) -> str:
+    shown = json.loads(measure_form.values(preset.measurement, preset.workload.objective))
+    assert changed.keys() <= shown.keys()
+    return json.dumps(shown | changed)
+
+
+def with_measurement(preset: Preset, **given: Any) -> Preset:
+    return preset.model_copy(update={"measurement": Measurement.model_validate(given)})
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_every_preset_survives_the_form(name: str) -> None:
+    preset = presets.load(name)
+    read = measure_form.read(filled(preset), preset)
+    assert read == (preset.measurement, preset.workload.objective)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"prompts": "chat", "profile": {"kind": "waves", "concurrency": 8, "requests": 32}},
+        {"prompts": {"input_tokens": 64, "count": 5}, "profile": {"kind": "ramp", "last": 9, "requests": 32}},
+        {"prompts": "/somewhere/own.txt", "profile": {"kind": "rate", "requests_per_s": 0.3, "duration_s": 12.5}},
+        {"limits": {"ttft_ms": 200.5, "e2el_ms": 4000}, "check_outputs": False},
+        {"target_width": 0.033, "max_rounds": 7, "budget_s": 100},
+        {
+            "profile": {
+                "kind": "rate",
+                "requests_per_s": 3,
+                "arrivals": "constant",
+                "concurrency": 9,
+                "requests": 4,
+            }
+        },
+    ],
+)
+def test_nothing_is_lost(preset: Preset, given: dict[str, Any]) -> None:
+    changed = with_measurement(preset, **given)
+    measurement, _ = measure_form.read(filled(changed), changed)
+    assert measurement == changed.measurement
+
+
+def test_only_the_fields_of_the_chosen_profile_count(preset: Preset) -> None:
+    """Also when others hold something that could not be used."""
+    text = filled(preset, kind="ramp", first="2", last="4", requests="9", concurrency="none", requests_per_s="x")
+    measurement, _ = measure_form.read(text, preset)
+    assert measurement.profile == RampProfile(first=2, last=4, requests=9)
+    text = filled(preset, kind="rate", requests_per_s=" 1.5 ", arrivals="constant", requests="", duration_s="3")
+    measurement, _ = measure_form.read(text, preset)
+    assert measurement.profile == RateProfile(requests_per_s=1.5, arrivals="constant", duration_s=3, concurrency=1)
+
+
+def test_synthetic(preset: Preset) -> None:
+    measurement, _ = measure_form.read(filled(preset, prompts="synthetic", input_tokens="90", count="3"), preset)
+    assert measurement.prompts == SyntheticPrompts(input_tokens=90, count=3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "label"),
+    [
+        ({"concurrency": "many"}, "Requests at once"),
+        ({"concurrency": "0"}, "Requests at once"),
+        ({"requests": "-1"}, "Requests a turn"),
+        ({"ttft_ms": "fast"}, "TTFT limit, ms"),
+        ({"max_rounds": "2"}, "Rounds, at most"),
+        ({"width": "0.01"}, "Sure to ± %"),
+        ({"width": "nan"}, "Sure to ± %"),
+        ({"budget": ""}, "Minutes, at most"),
+        ({"prompts": "synthetic", "input_tokens": "0"}, "Input tokens"),
+        ({"kind": "rate", "requests_per_s": "-3"}, "Requests per second"),
+        ({"kind": "rate", "arrivals": "sometimes"}, "Arrivals"),
+    ],
+)
+def test_a_mistake_names_its_field(preset: Preset, changed: dict[str, str], label: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        measure_form.read(filled(preset, **changed), preset)
+    assert label in say_problem(caught.value)
+    assert say_problem(caught.value, "zh-CN") != say_problem(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message_id"),
+    [
+        ({"requests": "", "duration_s": ""}, "measure.needs_end"),
+        ({"kind": "ramp", "requests": "", "duration_s": "9"}, "measure.ramp_needs_requests"),
+        ({"prompts": "file"}, "measure.no_upload"),
+    ],
+)
+def test_what_is_missing_is_said(preset: Preset, changed: dict[str, str], message_id: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        measure_form.read(filled(preset, **changed), preset)
+    assert caught.value.message_id == message_id
+
+
+def test_an_uploaded_file(preset: Preset, uploads: Path) -> None:
+    path = uploads / "mine.txt"
+    path.write_text("one\ntwo\n")
+    assert measure_form.look_at_upload({"path": str(path), "locale": "en"}) == {
+        "good": True,
+        "text": "mine.txt: 2 prompts",
+    }
+    measurement, _ = measure_form.read(filled(preset, prompts="file", file=str(path)), preset)
+    assert measurement.prompts == str(path)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_a_bad_upload_is_said(uploads: Path, locale: str) -> None:
+    path = uploads / "bad.csv"
+    path.write_text("question\nhello\n")
+    answer = measure_form.look_at_upload({"path": str(path), "locale": locale})
+    assert not answer["good"]
+    assert "question" in answer["text"]
+
+
+def test_no_other_file_of_the_machine_is_read(preset: Preset, uploads: Path, tmp_path: Path) -> None:
+    """A visitor writes the path: neither a file outside, nor a way out of the folder, nor a link."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key\n")
+    (uploads / "link.txt").symlink_to(secret)
+    for path in (str(secret), f"{uploads}/../secret.txt", str(uploads / "link.txt")):
+        assert not measure_form.look_at_upload({"path": path, "locale": "en"})["good"]
+        with pytest.raises(InvalidInput):
+            measure_form.read(filled(preset, prompts="file", file=path), preset)
+
+
+def test_every_field_and_choice_has_a_text() -> None:
+    fields = {field for group in measure_form.GROUPS.values() for field in group}
+    for locale in LOCALES:
+        texts = measure_form._texts(locale)
+        assert fields | measure_form.GROUPS.keys() <= texts.keys()
+        assert {
+            f"{name}.{one}" for name, choices in measure_form.CHOICES.items() for one in choices
+        } <= texts.keys()
