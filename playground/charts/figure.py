@@ -35,7 +35,7 @@ def empty(title: str, x: str, y: str, locale: Locale) -> Figure:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         # Below the axis' own title; however many lines it takes, none lies over another.
-        "legend": {"orientation": "h", "y": -0.32, "yanchor": "top", "x": 0, "traceorder": "normal"},
+        "legend": {"orientation": "h", "y": -0.26, "yanchor": "top", "x": 0, "traceorder": "normal"},
         "showlegend": True,
     }
     return {"data": [], "layout": layout}

@@ -26,7 +26,7 @@ Reading = Callable[[Sample, Sample | None, Counters | None], float | None]
 
 
 def outcomes(run: Run, locale: Locale) -> dict[str, Figure]:
-    """What changes when a trial has ended: computed from every chunk, so not more often than that."""
+    """What changes when a round has ended: computed from every chunk, so not more often than that."""
     rounds = rounds_of(run)
     done = [[trial for trial in side.trials if trial.complete] for side in run.sides]
     accepted = [(side, acceptance_of(trials)) for side, trials in zip(run.sides, done, strict=True)]

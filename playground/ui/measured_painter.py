@@ -1,6 +1,6 @@
 """A measured run as one page sees it.
 
-Figures are computed when a trial has ended and not in between: the page shares the machine with what is measured.
+Figures are computed when a round has ended and not in between: the page shares the machine with what is measured.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from ..compare import Comparison
 from ..conclusions import conclusions
 from ..config import Config
 from ..domain.records import Problem, RequestTrace, Run, SideRecord
-from ..domain.rounds import rounds_of
 from ..tables import STATISTICS, errors, tables
 from ..text import Locale, say, say_problem
 from .painter import Painter, Stage
@@ -26,19 +25,18 @@ LONGEST = 1500
 class MeasuredPainter(Painter):
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         super().__init__(config, run, locale, comparison)
-        self._seen: tuple[object, ...] = ()
         self._rounds = 0
         self._sentences: list[Problem] = []
         self._table: dict[str, Any] | None = None
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         run = self._run
-        ended = (run.status, *(sum(trial.complete for trial in side.trials) for side in run.sides))
-        news = whole or ended != self._seen
+        # Counted, not computed: every look at the figures costs what the engine could use.
+        done = min(sum(trial.complete for trial in side.trials) for side in run.sides)
+        news = whole or done != self._rounds
         if news:
-            self._seen = ended
-            self._rounds = len(rounds_of(run))
-            self._sentences = conclusions(run) if self._rounds else []
+            self._rounds = done
+            self._sentences = conclusions(run) if done else []
             self._table = self._tables() if any(side.requests for side in run.sides) else None
         return {
             "headline": self._headline(),

@@ -63,7 +63,7 @@ class Drawer:
     def __init__(self, run: Run, locale: Locale) -> None:
         self._run = run
         self._locale = locale
-        self._trials = -1
+        self._rounds = -1
         self._outcomes: dict[str, charts.Figure] = {}
 
     def draw(self) -> str:
@@ -71,8 +71,8 @@ class Drawer:
         run, locale = self._run, self._locale
         if run.mode == "race":
             return json.dumps(charts.charts_of(run, locale))
-        ended = sum(trial.complete for side in run.sides for trial in side.trials)
-        if ended != self._trials:
-            self._trials = ended
+        done = min(sum(trial.complete for trial in side.trials) for side in run.sides)
+        if done != self._rounds:
+            self._rounds = done
             self._outcomes = charts.outcomes(run, locale)
         return json.dumps({**self._outcomes, **charts.over_time(run, locale)})
