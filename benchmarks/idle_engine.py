@@ -31,6 +31,7 @@ from playground.prepare import prepare
 
 TARGET = 0.98
 STATES = ("frozen", "idle")
+ALONE = 3
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ async def idle_cost(host: Host, preset: presets.Preset, rounds: int) -> IdleCost
             values.append(found)
         for engine in engines:
             await engine.stop()
-        alone = [await trial() for _ in range(rounds)]
+        alone = [await trial() for _ in range(ALONE)]
     verdict = compare(values, "idle", "frozen", "throughput")
     return IdleCost(verdict, statistics.median(alone) / statistics.median(found["idle"] for found in values))
 

@@ -29,7 +29,7 @@ from playground.host import Host
 from playground.report import compare_document
 from playground.text import say_problem
 
-IDLE_ROUNDS = 8
+IDLE_ROUNDS = 6
 
 
 def gpu_memory_mib() -> list[int]:

@@ -25,16 +25,17 @@ def empty(title: str, x: str, y: str, locale: Locale) -> Figure:
     axis = {"rangemode": "tozero", "gridcolor": "rgba(128,128,128,.25)", "zeroline": False}
     layout = {
         "title": {"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
-        "xaxis": {**axis, "title": {"text": say(x, locale)}},
+        "xaxis": {**axis, "title": {"text": say(x, locale), "standoff": 4}},
         "yaxis": {**axis, "title": {"text": say(y, locale)}},
         # Kept while data change: what the reader zoomed into stays.
         "uirevision": "same",
-        "margin": {"l": 56, "r": 10, "t": 56, "b": 44},
-        "height": 270,
+        "margin": {"l": 56, "r": 10, "t": 36, "b": 44},
+        "height": 290,
         "font": {"family": "system-ui, sans-serif"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        # Below the axis' own title; however many lines it takes, none lies over another.
+        "legend": {"orientation": "h", "y": -0.32, "yanchor": "top", "x": 0, "traceorder": "normal"},
         "showlegend": True,
     }
     return {"data": [], "layout": layout}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import ceil, exp, log, sqrt
 from statistics import quantiles
 
@@ -92,6 +92,12 @@ def _add_ratios(
         name = say("chart.interval", locale)
         figure["data"] += [{**edge, "y": lows, "showlegend": False}, {**edge, "y": highs, "name": name, **fill}]
     line(figure, say("chart.estimate", locale, side=side), index, numbers, so_far)
+    if known:
+        # The latest one again as a bar: a band of one round has no width.
+        unknown = [None] * (len(numbers) - 1)
+        above, below = highs[-1] - so_far[-1], so_far[-1] - lows[-1]
+        bar = {"type": "data", "symmetric": False, "array": [*unknown, above], "arrayminus": [*unknown, below]}
+        figure["data"][-1]["error_y"] = bar
     line(figure, say("chart.each_round", locale), index, numbers, [ratio for _, ratio in ratios], mode="markers")
 
 
@@ -144,6 +150,7 @@ def distributions(run: Run, done: Sequence[Sequence[Trial]], locale: Locale) -> 
     made = {}
     for name in FIGURES:
         figure = empty(f"chart.{name}_share", f"chart.{name}", "chart.share_of_requests", locale)
+        figure["layout"]["xaxis"]["rangemode"] = "normal"
         for index, (side, found) in enumerate(zip(run.sides, each, strict=True)):
             values = [value for one in found if (value := getattr(one, f"{name}_ms")) is not None]
             if values:
@@ -183,17 +190,16 @@ def _sampled(
 def _points(side: SideRecord, reading: Reading) -> Iterator[tuple[float, float | None]]:
     """(seconds since the run's start, what the reading says); None between two turns."""
     starts = [trial.started_ms for trial in side.trials]
-    samples = side.samples[:: ceil(len(side.samples) / SAMPLES) or 1]
-    turns = [bisect_right(starts, sample.ms) - 1 for sample in samples]
-    before = [None, *pairwise(zip(samples, turns, strict=True))]
-    for sample, turn, pair in zip(samples, turns, before, strict=True):
-        earlier = None
-        if pair is not None and pair[0][1] == turn:
-            earlier = pair[0][0]
-        elif pair is not None:
-            yield sample.ms / 1000, None
-        trial = side.trials[turn] if turn >= 0 else None
-        yield round(sample.ms / 1000, 2), reading(sample, earlier, trial.before if trial else None)
+    earlier: Sample | None = None
+    turn = -1
+    for sample in side.samples[:: ceil(len(side.samples) / SAMPLES) or 1]:
+        now = bisect_right(starts, sample.ms) - 1
+        if now != turn and earlier is not None:
+            yield round(sample.ms / 1000, 2), None
+            earlier = None
+        turn = now
+        yield round(sample.ms / 1000, 2), reading(sample, earlier, side.trials[turn].before if turn >= 0 else None)
+        earlier = sample
 
 
 def _gauge(name: str) -> Reading:

@@ -103,10 +103,11 @@ def look_at_upload(asked: Mapping[str, str]) -> dict[str, Any]:
     """What is in a file that was just uploaded, said to the visitor. `asked`: its path and the locale."""
     locale: Locale = "zh-CN" if asked.get("locale") == "zh-CN" else "en"
     try:
-        count = len(prompts.read(_uploaded(asked.get("path", ""))))
+        path = _uploaded(asked.get("path", ""))
+        count = len(prompts.read(path))
     except PlaygroundError as error:
         return {"good": False, "text": say_problem(error, locale)}
-    return {"good": True, "text": say("measure.uploaded", locale, count=count)}
+    return {"good": True, "text": say("measure.uploaded", locale, file=path.name, count=count)}
 
 
 def _uploaded(path: str) -> Path:

@@ -53,7 +53,7 @@ class MeasuredPainter(Painter):
             return verdicts or self._phase()
         if status == "done" and verdicts:
             return verdicts
-        return f"{say(f'race.{status}', self._locale)} {verdicts}".strip()
+        return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
 
     def _said(self, headline: bool) -> str:
         said = [found for found in self._sentences if (found.message_id in HEADLINES) == headline]

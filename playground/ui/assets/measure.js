@@ -7,7 +7,7 @@ const texts = props.texts[locale];
 const inputs = {};
 const rows = {};
 const note = document.createElement('span');
-note.className = 'note';
+note.className = 'hint';
 note.setAttribute('role', 'status');
 
 function changed() {
@@ -21,7 +21,7 @@ function hide() {
 }
 
 async function send(file) {
-  note.className = 'note';
+  note.className = 'hint';
   note.textContent = texts.uploading;
   inputs.file.value = '';
   let answer;
@@ -32,8 +32,8 @@ async function send(file) {
   } catch (error) {
     answer = {good: false, text: String(error.message ?? error)};
   }
-  note.className = answer.good ? 'note' : 'note bad';
-  note.textContent = `${file.name}: ${answer.text}`;
+  note.className = answer.good ? 'hint' : 'hint bad';
+  note.textContent = answer.text;
   changed();
 }
 
@@ -69,7 +69,10 @@ function field(name) {
   input.addEventListener('change', changed);
   label.append(...(input.type === 'checkbox' ? [input, caption] : [caption, input]));
   if (input.type === 'checkbox') label.className = 'check';
-  if (name === 'file') label.append(chooser(), note);
+  if (name === 'file') {
+    label.className = 'upload';
+    label.append(chooser(), note);
+  }
   inputs[name] = input;
   rows[name] = label;
   return label;
@@ -81,8 +84,7 @@ function show() {
     const text = value[name] ?? '';
     if (input.type === 'checkbox') input.checked = text !== '';
     else if (input.value !== text) input.value = text;
-    if (name === 'file' && !text) note.className.includes('bad') || (note.textContent = '');
-    else if (name === 'file' && !note.textContent) note.textContent = text.split('/').pop();
+    if (name === 'file') note.textContent = text.split('/').pop();
   }
   hide();
 }
