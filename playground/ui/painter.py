@@ -70,7 +70,7 @@ class Painter:
         """Where it runs, with these marks; of an attached endpoint also what can't be known."""
         place = " · ".join(part for part in (side.placement, *marks) if part)
         known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
-        return " ".join([place, *known])
+        return " · ".join([place, *known])
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
