@@ -28,10 +28,10 @@ def response(*events: bytes) -> bytes:
 
 def fed(data: bytes, size: int = 1) -> tuple[StreamReader, list[Delta]]:
     """All deltas; each is stamped with the number of the block that completed it."""
-    reader, deltas = StreamReader(), list[Delta]()
+    reader = StreamReader()
     for number, start in enumerate(range(0, len(data), size)):
-        deltas += reader.feed(float(number), data[start : start + size])
-    return reader, deltas
+        reader.feed(float(number), data[start : start + size])
+    return reader, reader.taken()
 
 
 ANSWER = response(

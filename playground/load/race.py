@@ -44,7 +44,7 @@ class Request(asyncio.Protocol):
             self._reader.feed((now - self._sent) * 1000, data)
         except StreamProblem as problem:
             fault = problem
-        for delta in self._reader.deltas:
+        for delta in self._reader.taken():
             emit(
                 {
                     "event": "chunk",

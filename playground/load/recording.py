@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .stream import Delta, StreamProblem, StreamReader
+from .stream import StreamProblem, StreamReader
 
 
 class Recording:
@@ -24,7 +24,6 @@ class Recording:
         self._fault: tuple[str, str] | None = None
         self._reader = StreamReader()
         self._read = 0
-        self._deltas: list[Delta] = []
 
     @property
     def last_byte(self) -> float:
@@ -42,9 +41,8 @@ class Recording:
             at, block = blocks[self._read]
             self._read += 1
             try:
-                self._deltas += reader.feed((at - self.sent) * 1000, block)
+                reader.feed((at - self.sent) * 1000, block)
             except StreamProblem as problem:
-                self._deltas += reader.deltas
                 self._fault = (problem.kind, problem.detail)
                 self._read = len(blocks)
             if until is not None and time.perf_counter() > until:
@@ -77,7 +75,7 @@ class Recording:
             "request": self.index,
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
-            "chunks": [[delta.at, delta.tokens, delta.text, delta.token_ids] for delta in self._deltas],
+            "chunks": [list(delta) for delta in reader.taken()],
             "finish_reason": reader.finish_reason,
             "prompt_tokens": reader.prompt_tokens,
             "output_tokens": reader.output_tokens,
