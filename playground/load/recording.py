@@ -7,6 +7,9 @@ from typing import Any
 
 from .stream import StreamProblem, StreamReader
 
+# So many blocks are read between two looks at the clock: about a tenth of a millisecond.
+AT_ONCE = 32
+
 
 class Recording:
     """`blocks` grows while the request runs; `read` may run while others do, a slice at a time."""
@@ -36,12 +39,13 @@ class Recording:
 
     def read(self, until: float | None = None) -> bool:
         """Read blocks, until a moment of `time.perf_counter` if given. True: everything that came is read."""
-        blocks, reader = self.blocks, self._reader
+        blocks, sent, feed = self.blocks, self.sent, self._reader.feed
         while self._read < len(blocks):
-            at, block = blocks[self._read]
-            self._read += 1
+            next_ones = blocks[self._read : self._read + AT_ONCE]
+            self._read += len(next_ones)
             try:
-                reader.feed((at - self.sent) * 1000, block)
+                for at, block in next_ones:
+                    feed((at - sent) * 1000, block)
             except StreamProblem as problem:
                 self._fault = (problem.kind, problem.detail)
                 self._read = len(blocks)
@@ -75,7 +79,7 @@ class Recording:
             "request": self.index,
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
-            "chunks": [list(delta) for delta in reader.taken()],
+            "chunks": reader.taken(),
             "finish_reason": reader.finish_reason,
             "prompt_tokens": reader.prompt_tokens,
             "output_tokens": reader.output_tokens,

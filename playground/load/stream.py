@@ -7,7 +7,7 @@ ever looks at the times it is given.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import httptools
 import orjson
@@ -22,13 +22,9 @@ class StreamProblem(Exception):
         self.detail = detail
 
 
-class Delta(NamedTuple):
-    """One payload that bore tokens. `tokens` is None where neither ids nor a running usage count them."""
-
-    at: float
-    tokens: int | None
-    text: str
-    token_ids: list[int] | None
+# One payload that bore tokens: when, how many (None where neither ids nor a running usage count them), text, ids.
+# A bare tuple: there is one a chunk, and it goes into an event as it is.
+Delta = tuple[float, int | None, str, list[int] | None]
 
 
 class StreamReader:
@@ -154,7 +150,7 @@ class StreamReader:
         tokens = len(ids) if ids else running
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
-            self._deltas.append(Delta(self._now, tokens, text, ids or None))
+            self._deltas.append((self._now, tokens, text, ids or None))
 
     def _http_error(self) -> str:
         status = self._parser.get_status_code()
