@@ -19,9 +19,10 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.async_api import Browser, Page, async_playwright
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -159,6 +160,9 @@ def _output(command: list[str]) -> str:
 
 @contextlib.asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
+    # Here, since benchmarks without a page also run on hosts without it.
+    from playwright.async_api import async_playwright
+
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:

@@ -33,10 +33,11 @@ async def through_playground(config: Config) -> tuple[float, Comparison]:
     """Seconds from the request for a run until both engines are ready."""
     host = Host(config)
     host.open()
-    comparison = host.from_preset(presets.load(presets.EMBEDDED))
+    preset = presets.load(presets.EMBEDDED)
+    comparison = host.comparison(preset.sides, preset.workload)
     began = time.monotonic()
     await host.start(comparison, "benchmark")
-    while any(progress.ready_after_s is None for progress in comparison.progress):
+    while any(progress.ready_after_s is None for progress in comparison.live.progress):
         if comparison.finished:
             raise SystemExit(f"the run failed: {comparison.run.problem}")
         await asyncio.sleep(0.01)

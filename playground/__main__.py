@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import csv
-import io
 import json
 import logging
 import os
@@ -21,12 +19,12 @@ from . import attached, doctor, presets
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
-from .domain.metrics import Distribution, trace_figures
+from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.workload import ConcurrencyProfile, Workload
-from .facts import facts
 from .host import Host
 from .load.endpoint import Endpoint
+from .printed import csv_of, print_load, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
 from .text import say, say_problem
@@ -50,8 +48,10 @@ def _parser() -> argparse.ArgumentParser:
 
     compare = verbs.add_parser("compare", help=say("cli.compare"))
     compare.add_argument("preset", help=say("cli.preset"))
-    compare.add_argument("--prompt", help=say("cli.prompt"))
-    compare.add_argument("--mode", choices=["race"], default="race", help=say("cli.mode"))
+    asked = compare.add_mutually_exclusive_group()
+    asked.add_argument("--prompt", help=say("cli.prompt"))
+    asked.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
+    compare.add_argument("--mode", choices=["race", "measured"], default="race", help=say("cli.mode"))
     compare.add_argument("--json", action="store_true", help=say("cli.json"))
     compare.set_defaults(verb=_compare)
 
@@ -97,20 +97,27 @@ def _positive(text: str) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     preset = presets.load(arguments.preset)
-    workload = preset.workload
+    workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         given = {**workload.model_dump(), "prompt": arguments.prompt}
-        workload = presets.validate(type(workload), given, where="--prompt")
-    run = asyncio.run(_run_comparison(preset, workload, quiet=arguments.json))
-    _print_json(compare_document(run)) if arguments.json else _print_run(run)
+        workload = presets.validate(Workload, given, where="--prompt")
+    if measurement is None and arguments.prompts is not None:
+        raise InvalidInput("cli.prompts_need_measured")
+    if measurement is not None and (arguments.prompt or arguments.prompts):
+        # One prompt given: that one, again and again.
+        measurement = measurement.model_copy(update={"prompts": arguments.prompts})
+    run = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
+    _print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0 if run.status in ("done", "stopped") else 1
 
 
-async def _run_comparison(preset: presets.Preset, workload: Workload, quiet: bool) -> Run:
+async def _run_comparison(
+    preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
+) -> Run:
     host = Host(Config.from_environment())
     host.open()
     try:
-        comparison = host.from_preset(preset, workload)
+        comparison = host.comparison(preset.sides, workload, measurement, preset.name)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, comparison.stop)
@@ -126,81 +133,36 @@ async def _run_comparison(preset: presets.Preset, workload: Workload, quiet: boo
 
 
 async def _follow(comparison: Comparison, quiet: bool) -> None:
-    """Say each new stage once, on standard error."""
-    said: list[str] = [""] * len(comparison.progress)
+    """Say each new stage and each round once, on standard error."""
+    live = comparison.live
+    stages, rounds = [""] * len(live.progress), 0
     while not comparison.finished:
-        for index, progress in enumerate(comparison.progress):
-            if progress.stage != said[index] and not quiet:
-                said[index] = progress.stage
-                label = comparison.run.sides[index].label
+        for index, progress in enumerate(live.progress):
+            if progress.stage != stages[index] and not quiet:
+                stages[index] = progress.stage
+                label = live.run.sides[index].label
                 print(f"{label}: {say(f'stage.{progress.stage}')}", file=sys.stderr)
+        for line in [] if quiet else round_lines(live.run)[rounds:]:
+            rounds += 1
+            print(line, file=sys.stderr)
         await asyncio.sleep(0.1)
 
 
-def _print_run(run: Run) -> None:
-    print(f"{run.id}  {run.created_at}  {say(f'race.{run.status}')}  {run.preset or ''}")
-    for turn in run.workload.conversation:
-        print(f"{turn.role}: {turn.content}")
-    for side in run.sides:
-        print(f"\n== {side.label} ({side.placement or '-'}) ==\n{side.command}")
-        for trace in side.requests:
-            print(trace.output_text)
-            if trace.problem:
-                print(say_problem(trace.problem))
-        print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
-    if run.problem is not None:
-        print("\n" + say_problem(run.problem))
-    elif any(side.contended for side in run.sides):
-        print("\n" + say("race.contended"))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
 def _load(arguments: argparse.Namespace) -> int:
-    key = os.environ.get("OPENAI_API_KEY")
-    endpoint = Endpoint.from_url(arguments.base_url, arguments.model, api=arguments.api, key=key)
+    config, key = Config.from_environment(), os.environ.get("OPENAI_API_KEY")
+    endpoint = Endpoint.attached(config, arguments.base_url, arguments.model, arguments.api, key)
     asked = attached.prompts_for(arguments.prompt, arguments.prompts)
     sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = presets.validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
-    limit_s = Config.from_environment().request_timeout_s
-    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, limit_s))
-    _print_json(load_document(driven)) if arguments.json else _print_load(driven)
+    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))
+    _print_json(load_document(driven)) if arguments.json else print_load(driven)
     if not driven.answered:
         problem = driven.traces[-1].problem
         raise WorkFailed("load.none_answered", cause=problem)
     return 0
-
-
-def _print_load(driven: attached.Driven) -> None:
-    figures = trace_figures(driven.traces)
-    print(f"{driven.endpoint.url}  {driven.endpoint.model}  {figures.requests} requests")
-    rows: dict[str, Distribution | None] = {
-        "TTFT ms": figures.ttft_ms,
-        "TPOT ms": figures.tpot_ms,
-        "ITL ms": figures.itl_ms,
-        "chunk gap ms": figures.chunk_gap_ms,
-        "E2EL ms": figures.e2el_ms,
-    }
-    print(f"{'':<16}" + "".join(f"{name:>10}" for name in ("mean", "p50", "p90", "p95", "p99")))
-    for name, found in rows.items():
-        values = [None] * 5 if found is None else [found.mean, found.p50, found.p90, found.p95, found.p99]
-        print(f"{name:<16}" + "".join(f"{_number(value):>10}" for value in values))
-    facts = {
-        "output tokens": figures.output_tokens,
-        "output tokens/s": figures.output_tokens_per_s,
-        "requests/s": figures.requests_per_s,
-        "wall s": driven.wall_s,
-        "client CPU s": driven.client_cpu_s,
-    }
-    print("  ".join(f"{name} {_number(value)}" for name, value in facts.items()))
-    problems = {trace.problem.message_id: trace.problem for trace in driven.traces if trace.problem}
-    for message_id, count in figures.errors.items():
-        print(f"{count} x {say_problem(problems[message_id])}")
 
 
 def _history() -> History:
@@ -228,7 +190,7 @@ def _found(run_id: str) -> Run:
 
 def _history_show(arguments: argparse.Namespace) -> int:
     run = _found(arguments.id)
-    _print_json(compare_document(run)) if arguments.json else _print_run(run)
+    _print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0
 
 
@@ -237,26 +199,12 @@ def _history_export(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         _print_json(compare_document(run))
     elif arguments.format == "csv":
-        print(_csv(run), end="")
+        print(csv_of(run), end="")
     else:
-        from .charts import html_report
+        from .html_report import html_report
 
         print(html_report(run))
     return 0
-
-
-def _csv(run: Run) -> str:
-    """One line a chunk: the raw timings, from which every figure follows."""
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(["run_id", "side", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text"])
-    for side in run.sides:
-        for number, trace in enumerate(side.requests):
-            for index, chunk in enumerate(trace.chunks):
-                writer.writerow(
-                    [run.id, side.label, number, trace.sent_ms, index, chunk.ms, chunk.tokens, chunk.text]
-                )
-    return output.getvalue()
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -52,7 +52,7 @@ async def drive(
     endpoint: Endpoint, asked: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
 ) -> Driven:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
-    endpoint = endpoint.knowing(await probe(endpoint))
+    endpoint = endpoint.knowing(await probe(endpoint, sampling))
     longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in asked)
     if longest is not None and tokens >= longest:
         raise InvalidInput("load.too_long", tokens=tokens, longest=longest)

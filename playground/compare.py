@@ -1,60 +1,33 @@
-"""One comparison, from settings to a stored run: models, engines, streams, counters.
-
-A `Comparison` runs as a task of its own. Pages and the command line only read it: `run` grows as things happen,
-and `sides` tell how each engine's start goes.
-"""
+"""One comparison, from settings to a stored run. It runs as a task of its own; pages only read it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
 import logging
 import secrets
 import subprocess
-import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
-from . import models
+from . import models, prepare, prompts
 from .config import Config
-from .domain.errors import EngineFailed, InvalidInput, PlaygroundError
-from .domain.records import Counters, Problem, Run, Sample, SideRecord, Status
+from .contest import Contest
+from .domain.errors import InvalidInput, PlaygroundError
+from .domain.measurement import Measurement, SyntheticPrompts
+from .domain.records import Problem, Run, SideRecord, Status
 from .domain.settings import EngineSettings
-from .domain.workload import Sampling, Workload
-from .engine import command, devices, runtime, telemetry
-from .engine.pool import Pool, Wanted
-from .engine.server import Engine
-from .load.client import Load
-from .load.endpoint import Endpoint
+from .domain.workload import Prompt, Workload
+from .engine.pool import Pool
+from .live import Live, Progress
+from .measure import Measured
+from .prepare import Serving
 from .presets import Side
+from .race import Race
 from .store import History
-from .tokens import token_text
+from .tokens import tokenizer
 
 logger = logging.getLogger(__name__)
-
-SAMPLE_INTERVAL_S = 0.5
-SETTLE_S = 3.0
-DEATH_S = 5.0
-WARM_UP_TOKENS = 16
-
-
-@dataclass
-class Progress:
-    """How one side's start goes. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
-
-    stage: str = "waiting"
-    since: float = 0.0
-    fraction: float | None = None
-    ready_after_s: float | None = None
-
-    def advance(self, stage: str, fraction: float | None = None) -> None:
-        if stage != self.stage:
-            self.since = time.monotonic()
-        self.stage, self.fraction = stage, fraction
 
 
 def new_run_id(now: datetime) -> str:
@@ -63,7 +36,7 @@ def new_run_id(now: datetime) -> str:
 
 
 class Comparison:
-    """A race: one prompt to all sides at once."""
+    """A race, or with a `measurement` a measured run."""
 
     def __init__(
         self,
@@ -72,25 +45,26 @@ class Comparison:
         history: History,
         sides: Sequence[Side],
         workload: Workload,
+        measurement: Measurement | None = None,
         preset: str | None = None,
     ) -> None:
         now = datetime.now().astimezone()
         self.run = Run(
             id=new_run_id(now),
             created_at=now.isoformat(timespec="seconds"),
-            mode="race",
+            mode="measured" if measurement else "race",
             workload=workload,
+            measurement=measurement,
             preset=preset,
             sides=[SideRecord(side.label, side.engine) for side in sides],
             seed=workload.sampling.seed,
         )
-        self.progress = [Progress(since=time.monotonic()) for _ in sides]
-        self.phase = "waiting"
-        self.streaming_since: float | None = None
+        self.live = Live(self.run, [Progress() for _ in sides])
         self._config = config
         self._pool = pool
         self._history = history
-        self._load: Load | None = None
+        self._prompts: tuple[Prompt, ...] = ()
+        self._contest: Contest | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -99,17 +73,16 @@ class Comparison:
         return self.run.status != "running"
 
     def check(self) -> None:
-        """Raises InvalidInput for what this host does not allow. Nothing has started then."""
-        for side in self.run.sides:
-            settings = side.settings
-            if settings.extra_flags and not self._config.extra_flags:
-                raise InvalidInput("settings.extra_flags_off", side=side.label)
-            if settings.trust_remote_code and not self._config.trust_remote_code:
-                raise InvalidInput("settings.remote_code_off", side=side.label)
-            runtime.interpreter(self._config, settings.runtime)
-            for name in (settings.target, settings.draft):
-                if name:
-                    models.check_allowed(self._config, name)
+        """Raises InvalidInput for what can't be, or what this host does not allow. Nothing has started then."""
+        prepare.check(self._config, self.run)
+        plan = self.run.measurement
+        if plan is None:
+            return
+        if self.run.workload.objective == "goodput" and not plan.limits.given:
+            raise InvalidInput("measurement.goodput_needs_limits")
+        if not isinstance(plan.prompts, SyntheticPrompts):
+            # Read now: an uploaded file may be gone when the run's turn comes.
+            self._prompts = self._resolved(plan)
 
     async def execute(self) -> None:
         """Run it to its end, under the pool's lease; then `run.status` and `problem` tell how it went."""
@@ -118,7 +91,9 @@ class Comparison:
             await asyncio.to_thread(self._history.begin, self.run)
             if not self._stopping:
                 self._task = asyncio.current_task()
-                await self._race(await self._engines())
+                servings = await prepare.prepare(self._config, self._pool, self.live)
+                self._contest = await asyncio.to_thread(self._new_contest, servings)
+                await self._contest.execute()
             status = "stopped" if self._stopping else "done"
         except asyncio.CancelledError:
             status = "stopped"
@@ -133,7 +108,20 @@ class Comparison:
                 # Written first, told afterwards: who sees a finished run finds it in the history.
                 await asyncio.shield(self._finish(replace(self.run, status=status)))
             finally:
-                self.run.status, self.phase = status, "finished"
+                self.run.status, self.live.phase = status, "finished"
+
+    def _new_contest(self, servings: Sequence[Serving]) -> Contest:
+        plan = self.run.measurement
+        if plan is None:
+            return Race(self._config, self._history, self.live, servings)
+        found = self._prompts or self._resolved(plan)
+        return Measured(self._config, self._history, self.live, servings, plan, found)
+
+    def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
+        workload = self.run.workload
+        own = [side.settings for side in self.run.sides if isinstance(side.settings, EngineSettings)]
+        reads = tokenizer(models.local_folder(self._config, own[0].target) if own else None)
+        return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, reads)
 
     async def _finish(self, run: Run) -> None:
         try:
@@ -145,11 +133,11 @@ class Comparison:
     def refuse(self, error: Exception) -> None:
         """It never ran, most likely because somebody else holds the engines."""
         self.run.problem = self._problem_of(error)
-        self.run.status, self.phase = "failed", "finished"
+        self.run.status, self.live.phase = "failed", "finished"
 
     def _problem_of(self, error: Exception) -> Problem:
         if isinstance(error, PlaygroundError):
-            return Problem(error.message_id, error.params)
+            return error.as_problem()
         if isinstance(error, subprocess.CalledProcessError):
             return Problem("run.driver_died", {"run": self.run.id})
         return Problem("run.internal", {"run": self.run.id})
@@ -161,172 +149,8 @@ class Comparison:
         self._stopping = True
         if self._task is None:
             # Still in line, or just begun: there is nothing to end yet.
-            self.run.status, self.phase = "stopped", "finished"
-        elif self._load is not None:
-            self._load.stop()
+            self.run.status, self.live.phase = "stopped", "finished"
+        elif self._contest is not None:
+            self._contest.stop()
         else:
             self._task.cancel()
-
-    # Preparing
-
-    async def _engines(self) -> list[Engine]:
-        self.phase = "preparing"
-        config, sides = self._config, self.run.sides
-        host = await asyncio.to_thread(devices.machine)
-        self.run.machine = host.as_record()
-        for progress in self.progress:
-            progress.advance("runtime")
-        names = {side.settings.runtime for side in sides}
-        probed = {name: await asyncio.to_thread(runtime.probe, config, name) for name in names}
-        runtimes = [probed[side.settings.runtime] for side in sides]
-        placements = devices.place([side.settings for side in sides], [r.device for r in runtimes], host)
-        wanted: list[Wanted] = []
-        seen: Counter[str] = Counter()
-        for side, its_runtime, placement, progress in zip(sides, runtimes, placements, self.progress, strict=True):
-            target = await self._model(side.settings.target, its_runtime.python, progress)
-            draft = side.settings.draft and await self._model(side.settings.draft, its_runtime.python, progress)
-            name = _engine_name(side.settings, its_runtime, placement)
-            seen[name] += 1
-            # Two equal sides in one place (an A/A check) are two engines all the same.
-            name = f"{name}{seen[name]}"
-            built = command.build(
-                side.settings,
-                its_runtime,
-                placement,
-                target=target,
-                draft=draft or None,
-                uds=Wanted.socket(config, name),
-                native_bf16=host.native_bf16,
-                cpu_kv_gib=config.cpu_kv_gib,
-            )
-            wanted.append(Wanted(name, built, placement))
-            side.command, side.placement, side.contended = str(built), str(placement), placement.contended
-            side.runtime_version, side.device = its_runtime.version, its_runtime.device
-            progress.advance("waiting")
-        self.phase = "starting"
-        return await self._started(wanted)
-
-    async def _model(self, name: str, python: Path, progress: Progress) -> Path:
-        folder = await models.ensure(
-            self._config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
-        )
-        # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.
-        await asyncio.to_thread(token_text, folder)
-        return folder
-
-    async def _started(self, wanted: list[Wanted]) -> list[Engine]:
-        outcomes = await self._pool.provide(wanted, lambda index, stage: self.progress[index].advance(stage))
-        engines: list[Engine] = []
-        for side, progress, outcome in zip(self.run.sides, self.progress, outcomes, strict=True):
-            if isinstance(outcome, EngineFailed):
-                progress.advance("failed")
-                side.problem = Problem(outcome.message_id, outcome.params)
-                side.log_tail = outcome.log_tail
-                self.run.problem = self.run.problem or Problem(
-                    "run.side_failed", {"side": side.label, "cause": side.problem}
-                )
-            else:
-                progress.ready_after_s = outcome.ready_after_s
-                engines.append(outcome)
-        if self.run.problem is not None:
-            raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))
-        return engines
-
-    async def _warm_up(self, engines: list[Engine]) -> None:
-        """A new engine's first request pays for what is compiled on first use: it must not be the one on show."""
-        if all(engine.warm for engine in engines):
-            return
-        cold = [engine for engine in engines if not engine.warm]
-        sampling = self.run.workload.sampling.model_copy(update={"max_tokens": WARM_UP_TOKENS, "ignore_eos": True})
-        load = self._new_load(cold, sampling)
-        for progress, engine in zip(self.progress, engines, strict=True):
-            if not engine.warm:
-                progress.advance("first_request")
-        async with contextlib.aclosing(load.run()) as grown:
-            async for _ in grown:
-                pass
-        for progress, engine in zip(self.progress, engines, strict=True):
-            engine.warm = True
-            progress.advance("ready")
-
-    # Streaming
-
-    def _new_load(self, engines: Sequence[Engine], sampling: Sampling) -> Load:
-        """Salted, so that no prompt is found in the prefix cache, unless that cache is what is compared."""
-        caching = {side.settings.knobs.enable_prefix_caching for side in self.run.sides}
-        return Load(
-            [Endpoint(command.SERVED_NAME, uds=str(engine.uds)) for engine in engines],
-            self.run.workload.conversation,
-            sampling,
-            self._config.request_timeout_s,
-            salted=len(caching) == 1,
-        )
-
-    async def _race(self, engines: list[Engine]) -> None:
-        sides = self.run.sides
-        await self._warm_up(engines)
-        load = self._new_load(engines, self.run.workload.sampling)
-        for side, trace, engine in zip(sides, load.traces, engines, strict=True):
-            side.requests = [trace]
-            side.before = await _idle_counters(engine)
-        self.phase = "streaming"
-        self.streaming_since = time.monotonic()
-        sampler = asyncio.create_task(self._sample(engines))
-        self._load = load
-        if self._stopping:
-            load.stop()
-        try:
-            async for index in load.run():
-                if load.traces[index].ended:
-                    await self._explain(index, engines[index])
-                    await asyncio.to_thread(self._history.save_request, self.run.id, index, 0, load.traces[index])
-        finally:
-            sampler.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sampler
-        for side, engine in zip(sides, engines, strict=True):
-            side.after = await _idle_counters(engine)
-        if self.run.problem is None and all(trace.problem for trace in load.traces) and not self._stopping:
-            self.run.problem = load.traces[0].problem
-            raise PlaygroundError("run.all_failed")
-
-    async def _explain(self, index: int, engine: Engine) -> None:
-        """A stream that broke because its engine died: say why the engine died."""
-        side = self.run.sides[index]
-        problem = side.requests[0].problem
-        if problem is None or problem.message_id not in ("stream.cut", "stream.connect", "stream.engine"):
-            return
-        if (failure := await engine.failure(DEATH_S)) is not None:
-            side.problem = Problem(failure.message_id, failure.params)
-            side.log_tail = failure.log_tail
-
-    async def _sample(self, engines: list[Engine]) -> None:
-        """The counters of each engine about twice a second, until cancelled."""
-        start = time.monotonic()
-        while True:
-            found = await asyncio.gather(*(telemetry.read_counters(engine.client) for engine in engines))
-            at = (time.monotonic() - start) * 1000
-            for side, counters in zip(self.run.sides, found, strict=True):
-                if counters is not None:
-                    side.samples.append(Sample(at, counters))
-            await asyncio.sleep(SAMPLE_INTERVAL_S)
-
-
-async def _idle_counters(engine: Engine) -> Counters | None:
-    """Counters once nothing runs or waits; None if the engine does not come to rest (they would be incomplete)."""
-    deadline = time.monotonic() + SETTLE_S
-    while time.monotonic() < deadline:
-        counters = await telemetry.read_counters(engine.client)
-        if counters is None:
-            return None
-        if counters.idle:
-            return counters
-        await asyncio.sleep(0.05)
-    return None
-
-
-def _engine_name(settings: EngineSettings, its_runtime: runtime.Runtime, placement: devices.Placement) -> str:
-    text = (
-        f"{settings.model_dump_json()}|{its_runtime.python}|{its_runtime.version}|{placement}|{placement.sharing}"
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -6,12 +6,14 @@ The README's table is checked against `VARIABLES`.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from .domain.base_url import BaseUrl
 from .domain.errors import InvalidInput
 
 NumberT = TypeVar("NumberT", int, float)
@@ -25,6 +27,8 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_AUTH": "user:password that visitors must enter",
     "PLAYGROUND_RUNTIMES": "more Python interpreters that have vLLM: name=/path/to/python, comma-separated",
     "PLAYGROUND_ALLOWED_MODELS": "if set, only these targets and drafts may run, comma-separated",
+    "PLAYGROUND_ENDPOINTS": "if set, only endpoints at or below these addresses may be attached, comma-separated",
+    "PLAYGROUND_ENDPOINT_KEYS": "keys of attached endpoints: https://api.example.com=KEY, comma-separated",
     "PLAYGROUND_TRUST_REMOTE_CODE": "1 lets settings run a model's own code",
     "PLAYGROUND_EXTRA_FLAGS": "1 lets visitors pass extra engine flags",
     "PLAYGROUND_CPU_KV_GIB": "KV-cache space of each engine on a CPU, in GiB",
@@ -32,6 +36,9 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_START_TIMEOUT_S": "an engine that is not ready after this many seconds is given up",
     "PLAYGROUND_REQUEST_TIMEOUT_S": "a stream that is silent for this many seconds is given up",
 }
+
+# Never shown.
+SECRET = ("PLAYGROUND_AUTH", "PLAYGROUND_ENDPOINT_KEYS")
 
 
 def _state_root() -> Path:
@@ -59,6 +66,8 @@ class Config:
     auth: tuple[str, str] | None = None
     runtimes: Mapping[str, Path] = field(default_factory=dict)
     allowed_models: tuple[str, ...] = ()
+    endpoints: tuple[BaseUrl, ...] = ()
+    endpoint_keys: Mapping[BaseUrl, str] = field(default_factory=dict, repr=False)
     trust_remote_code: bool = False
     extra_flags: bool = False
     cpu_kv_gib: int = 1
@@ -70,6 +79,11 @@ class Config:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Config:
         """Raises InvalidInput for a variable that is unknown or can't be read."""
         return cls(**_read(environment))  # type: ignore[arg-type]
+
+    def endpoint_key(self, url: BaseUrl) -> str | None:
+        """The key for an endpoint: that of the longest address it lies at or below."""
+        found = [address for address in self.endpoint_keys if address.covers(url)]
+        return self.endpoint_keys[max(found, key=lambda address: len(address.path))] if found else None
 
 
 def _read(environment: Mapping[str, str]) -> dict[str, object]:
@@ -95,16 +109,34 @@ def _parse(name: str, value: str) -> object:
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)
-            case "RUNTIMES":
-                pairs = (item.split("=", 1) for item in value.split(","))
-                return {key.strip(): Path(path.strip()) for key, path in pairs}
-            case "ALLOWED_MODELS":
-                return tuple(item.strip() for item in value.split(","))
+            case "RUNTIMES" | "ALLOWED_MODELS" | "ENDPOINTS" | "ENDPOINT_KEYS" as kind:
+                return _parse_list(kind, [item.strip() for item in value.split(",")])
             case _:
                 return value
     except (ValueError, KeyError) as error:
-        shown = "…" if name == "PLAYGROUND_AUTH" else value
+        shown = "…" if name in SECRET else value
         raise InvalidInput("config.bad_value", name=name, value=shown, meaning=VARIABLES[name]) from error
+
+
+def _parse_list(kind: str, items: list[str]) -> object:
+    match kind:
+        case "RUNTIMES":
+            pairs = (item.split("=", 1) for item in items)
+            return {key.strip(): Path(path.strip()) for key, path in pairs}
+        case "ENDPOINTS":
+            return tuple(BaseUrl.parse(item) for item in items)
+        case "ENDPOINT_KEYS":
+            return dict(_endpoint_key(item) for item in items)
+        case _:
+            return tuple(items)
+
+
+def _endpoint_key(text: str) -> tuple[BaseUrl, str]:
+    """Raises ValueError, without repeating any of it."""
+    address, _, key = text.partition("=")
+    if not re.fullmatch(r"[\x21-\x7e]+", key.strip()):
+        raise ValueError("no key")
+    return BaseUrl.parse(address.strip()), key.strip()
 
 
 def _within(value: NumberT, low: float, high: float) -> NumberT:

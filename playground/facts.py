@@ -3,8 +3,10 @@ exported page show the same."""
 
 from __future__ import annotations
 
-from .domain.metrics import Acceptance, acceptance_between, request_figures, side_figures
-from .domain.records import SideRecord
+from .domain.metrics import Acceptance, acceptance_between, acceptance_of, request_figures, side_figures
+from .domain.records import Problem, SideRecord
+from .domain.settings import AttachedEndpoint
+from .domain.workload import Sampling
 from .text import Locale, say
 
 Fact = tuple[str, str, str]
@@ -15,7 +17,7 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
     figures = side_figures(side)
     trace = side.requests[0] if side.requests else None
     own = request_figures(trace) if trace else None
-    live = not trace or not trace.ended or side.after is None
+    live = not trace or not trace.ended or side.trials[-1].after is None
     acceptance = latest_acceptance(side)
     per_step = figures.tokens_per_step
     if side.settings.speculates and per_step is None and own and trace and len(trace.chunks) > 1:
@@ -26,18 +28,33 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
         ("tokens_per_s", approximate + number(own.decode_tokens_per_s if own else None)),
         ("ttft", _milliseconds(own.ttft_ms if own else None)),
         ("tpot", approximate + _milliseconds(own.tpot_ms if own else None)),
-        ("tokens", _whole(own.output_tokens if own else None)),
+        ("tokens", whole(own.output_tokens if own else None)),
         ("tokens_per_step", estimated + number(per_step)),
-        ("acceptance", _percent(acceptance.rate if acceptance else None)),
+        ("acceptance", percent(acceptance.rate if acceptance else None)),
         ("acceptance_length", number(acceptance.mean_length if acceptance else None)),
     )
     return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
 
 
+def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
+    """What a reader must know about the figures of an attached endpoint."""
+    if not isinstance(side.settings, AttachedEndpoint):
+        return []
+    found = [Problem("side.counters_not_read")]
+    if "cache_salt" in side.missing:
+        found.append(Problem("side.not_salted"))
+    names = [name for name in side.missing if name in Sampling.model_fields]
+    if refused := [name for name in names if name != "ignore_eos" or asked.ignore_eos]:
+        found.append(Problem("side.refused", {"names": ", ".join(refused)}))
+    return found
+
+
 def latest_acceptance(side: SideRecord) -> Acceptance | None:
-    """Over the whole run once the engine has come to rest; until then up to the latest sample."""
-    latest = side.samples[-1].counters if side.samples else None
-    return acceptance_between(side.before, side.after or latest)
+    """Over all trials that have come to rest; during the first one up to the latest sample."""
+    resting = [trial for trial in side.trials if trial.after is not None]
+    if resting or not side.trials or not side.samples:
+        return acceptance_of(resting)
+    return acceptance_between(side.trials[0].before, side.samples[-1].counters)
 
 
 def number(value: float | None) -> str:
@@ -45,11 +62,11 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def _whole(value: int | None) -> str:
+def whole(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
 
 

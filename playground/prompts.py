@@ -18,8 +18,9 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from .domain.errors import InvalidInput
+from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem
-from .domain.workload import Conversation, Message, Prompt
+from .domain.workload import Conversation, Message, Prompt, Workload
 from .presets import nearest_of
 
 FOLDER = Path(__file__).parent / "prompt_sets"
@@ -40,6 +41,21 @@ def load(name_or_path: str) -> tuple[Prompt, ...]:
     if not path.suffix and not path.exists():
         raise InvalidInput("prompts.no_such_set", name=name_or_path, nearest=nearest_of(name_or_path, names()))
     return read(path)
+
+
+def of_measurement(
+    measurement: Measurement, workload: Workload, seed: int, tokenizer: Tokenizer | None
+) -> tuple[Prompt, ...]:
+    """What a measurement sends. `tokenizer` is the first side's; InvalidInput if synthetic prompts lack it."""
+    match measurement.prompts:
+        case None:
+            return (Prompt(conversation=workload.conversation),)
+        case SyntheticPrompts(input_tokens=tokens, count=count):
+            if tokenizer is None:
+                raise InvalidInput("prompts.no_tokenizer")
+            return synthetic(tokenizer, tokens, count, seed)
+        case name:
+            return load(name)
 
 
 def read(path: Path) -> tuple[Prompt, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
+from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .domain.rounds import rounds_of, run_verdicts
+from .domain.statistics import Verdict
 from .store import Summary
 from .text import Locale, say_problem
 
@@ -16,6 +20,7 @@ SCHEMA_VERSION = 1
 
 def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
     """A race has no rounds and no verdicts."""
+    rounds = rounds_of(run)
     return {
         "schema": SCHEMA_VERSION,
         "run_id": run.id,
@@ -25,11 +30,13 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "mode": run.mode,
         "machine": run.machine,
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
+        "measurement": run.measurement.model_dump(mode="json", exclude_none=True) if run.measurement else None,
         "seed": run.seed,
         "problem": _problem(run.problem, locale),
-        "sides": [_side(side, locale) for side in run.sides],
-        "rounds": [],
-        "verdicts": [],
+        "sides": [_side(run, side, locale) for side in run.sides],
+        "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
+        "verdicts": [_verdict(verdict, locale) for verdict in run_verdicts(run, rounds)],
+        "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "findings": [],
     }
 
@@ -50,15 +57,56 @@ def summary_document(summary: Summary) -> dict[str, Any]:
     return asdict(summary)
 
 
-def _side(side: SideRecord, locale: Locale) -> dict[str, Any]:
+def outputs_document(
+    found: Sequence[Agreement], labels: Sequence[str], locale: Locale = "en"
+) -> list[dict[str, Any]]:
+    """What a `compare` document says under `outputs`: nothing where nothing could be compared."""
+    return [_agreement(agreement, labels, locale) for agreement in found]
+
+
+def _agreement(found: Agreement, labels: Sequence[str], locale: Locale) -> dict[str, Any]:
+    greedy = found if isinstance(found, GreedyAgreement) else None
+    return {
+        "side": labels[found.side],
+        "baseline": labels[found.baseline],
+        "compared": greedy and greedy.compared,
+        "identical": greedy and greedy.identical,
+        "near_tie_nats": greedy and greedy.near_tie_nats,
+        "divergences": [_divergence(difference) for difference in greedy.differences] if greedy else [],
+        "sampled": asdict(found.check) if isinstance(found, SampledAgreement) else None,
+        "statement": _problem(found.statement(), locale),
+    }
+
+
+def _divergence(difference: Difference) -> dict[str, Any]:
+    return {
+        "prompt": difference.at.pair,
+        "position": difference.at.position,
+        "tokens": difference.at.tokens,
+        "kind": difference.kind,
+        "top": [top and sorted(top.items(), key=lambda item: -item[1]) for top in difference.top],
+    }
+
+
+def _verdict(verdict: Verdict, locale: Locale) -> dict[str, Any]:
+    return {
+        **asdict(verdict),
+        "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+    }
+
+
+def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
     return {
         "label": side.label,
         "settings": side.settings.model_dump(mode="json", exclude_none=True),
         "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
         "command": side.command or None,
         "contended": side.contended,
-        "figures": _side_figures(side_figures(side)),
-        "requests": [_request(trace, locale) for trace in side.requests],
+        "missing": list(side.missing),
+        "figures": _side_figures(side_figures(side, run.measurement.limits if run.measurement else None)),
+        "requests": [
+            {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
+        ],
         "problem": _problem(side.problem, locale),
     }
 

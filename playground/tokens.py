@@ -27,9 +27,12 @@ class TokenText:
 
 
 @lru_cache(maxsize=4)
-def token_text(folder: Path | None) -> TokenText:
-    """For a model folder; one that splits nothing where there is no tokenizer.json."""
+def tokenizer(folder: Path | None) -> Tokenizer | None:
+    """Of a model folder; None where it has no tokenizer.json."""
     file = folder / "tokenizer.json" if folder else None
-    if file is None or not file.is_file():
-        return TokenText(None)
-    return TokenText(Tokenizer.from_file(str(file)))
+    return Tokenizer.from_file(str(file)) if file is not None and file.is_file() else None
+
+
+def token_text(folder: Path | None) -> TokenText:
+    """For a model folder; one that splits nothing where there is no tokenizer."""
+    return TokenText(tokenizer(folder))

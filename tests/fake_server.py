@@ -1,4 +1,4 @@
-"""A fake OpenAI-compatible chat server on a real socket. It does what a real engine won't do on demand.
+"""A fake OpenAI-compatible server on a real socket. It does what a real engine won't do on demand.
 
 In a test, with a script that writes the answer's bytes itself:
 
@@ -185,13 +185,15 @@ class Steady:
 
 
 class FakeServer:
-    """Serves chat requests with a script, and /health, /metrics and /v1/models. An async context manager.
+    """Serves chats and completions with a script, and /health, /metrics and /v1/models. An async context manager.
 
-    On a free loopback port, or on `uds`. `replies` holds every chat request that came.
+    On a free loopback port, or on `uds`. `replies` holds every such request that came, `heads` the head of each
+    request to any path.
     """
 
     def __init__(self, script: Script, *, uds: Path | None = None, port: int = 0) -> None:
         self.replies: list[Reply] = []
+        self.heads: list[str] = []
         self._script = script
         self._uds = uds
         self.port = port
@@ -232,11 +234,12 @@ class FakeServer:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                self.heads.append(head)
                 path = head.split(" ", 2)[1]
                 lengths = [line for line in head.split("\r\n") if line.lower().startswith("content-length:")]
                 body = await reader.readexactly(int(lengths[0].split(":")[1])) if lengths else b"{}"
                 reply = Reply(json.loads(body), writer)
-                if path.endswith("/chat/completions"):
+                if path.endswith("/completions"):
                     self.replies.append(reply)
                     await self._run_script(reply, reader)
                 else:

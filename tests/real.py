@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
 
 from playground import models
+from playground.compare import Comparison
 from playground.config import Config
+from playground.domain.workload import Workload
+from playground.host import Host
+from playground.presets import Side
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,6 +29,32 @@ async def embedded_model() -> Path:
     return await models.ensure(
         Config(), models.EMBEDDED, Path(sys.executable), lambda step: print(step, flush=True)
     )
+
+
+@asynccontextmanager
+async def real_host() -> AsyncIterator[Host]:
+    """A host with the embedded model. Sockets need a short path. Afterwards no process may be left."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    model = await embedded_model()
+    made = Host(Config(db=folder / "history.db", models=model.parent, state=folder / "state"))
+    made.open()
+    yield made
+    started = descendants(psutil.Process().pid)
+    await made.close()
+    assert not survivors(started, within_s=30)
+    shutil.rmtree(folder)
+
+
+async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comparison:
+    comparison = host.comparison(sides, workload)
+    await host.start(comparison, "test")
+    await until(lambda: comparison.finished, within_s=600)
+    return comparison
+
+
+async def embedded_gguf(work: Path) -> Path:
+    """The embedded model as a GGUF file in `work`; what was downloaded for it stays in this user's cache."""
+    return await models.embedded_gguf(Config(), work, lambda step: print(step, flush=True))
 
 
 def shuffled_copy(source: Path, destination: Path) -> Path:

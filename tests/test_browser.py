@@ -1,4 +1,4 @@
-"""The whole journey in a real browser, on real engines: preset, start, stream, charts, history, reopen.
+"""The whole journey in a real browser, on real engines: preset, start, stream, charts, measure, history, reopen.
 
 Screenshots are left in build/screenshots. At the end the app is killed with SIGKILL: no engine may survive it.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 from real import ROOT, descendants, embedded_model, survivors, until
 
 from playground import presets
@@ -114,9 +114,70 @@ async def drafted_of(page: Page, index: int) -> int:
     return await page.locator(".pane:visible").nth(index).locator(".draft.token").count()
 
 
+async def fill(box: Locator, text: str) -> None:
+    """Until it stays: on a slow machine a field that has just appeared, or a preset that is still on its way,
+    puts its own value over what was typed."""
+    await expect(box).to_be_visible()
+    for _ in range(10):
+        await box.fill(text)
+        await box.press("Tab")
+        stays = [await box.input_value() for _ in range(4) if not await box.page.wait_for_timeout(250)]
+        if set(stays) == {text}:
+            return
+    raise AssertionError(f"{text!r} was overwritten again and again, by {stays}")
+
+
+async def table_of(page: Page) -> list[str]:
+    return await page.locator(".figures:visible td").all_text_contents()
+
+
 async def overflows(page: Page) -> bool:
     """Whether the page scrolls sideways."""
     return bool(await page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
+
+
+async def measures(page: Page) -> list[str]:
+    """A small measurement on the engines that the race has warmed, to its sentence. Returns the figures shown."""
+    await fill(page.get_by_label("Output tokens, at most"), "16")
+    await page.get_by_text("Measurement: prompts").click()
+    form = page.locator("#measurement")
+    # A load without an end: said at once.
+    await fill(form.locator("[name=requests]"), "")
+    await page.locator("#measure").click()
+    await expect(page.locator("#message .alert")).to_contain_text("how many requests")
+    await fill(form.locator("[name=requests]"), "2")
+    await fill(form.locator("[name=max_rounds]"), "6")
+    await shot(page, "05-measurement-form")
+    await page.locator("#measure").click()
+
+    # Sides take turns; after each round there is a sentence, and a point more in the chart.
+    await expect(page.locator(".pane.serving")).to_have_count(1, timeout=60_000)
+    await expect(page.locator("#race")).to_be_disabled()
+    await expect(page.locator("#measure")).to_be_disabled()
+    await expect(page.locator(".note").first).to_contain_text("Round 2 of at most 6", timeout=120_000)
+    await expect(page.locator(".headline").first).to_contain_text("No verdict on n-gram, k = 5")
+    await expect(page.locator('[data-chart="speed_up"]:visible .points path').first).to_be_attached()
+    await shot(page, "05-measuring")
+    await expect(page.locator("#measure")).to_be_enabled(timeout=300_000)
+    await expect(page.locator(".headline").first).to_contain_text("6 rounds of 2 prompts")
+    await expect(page.locator(".note").first).to_contain_text("Saved in the history")
+
+    # Both sides' figures in one table, over all rounds, each name with its definition; charts behind the sentence.
+    figures = await table_of(page)
+    distributions = 5 * 2 * 6
+    assert "-" not in figures[:distributions]
+    assert figures[5] == figures[11] == "12"
+    await page.locator(".figures").get_by_role("button", name="ITL").press("Enter")
+    await expect(page.locator(".definition:popover-open")).to_contain_text("Inter-token latency")
+    await page.keyboard.press("Escape")
+    await page.locator(".pane .answers summary").first.click()
+    await expect(page.locator(".pane .reply").first).to_be_visible()
+    for chart in ("by_round", "ttft_share", "tpot_share", "e2el_share", "sampled_speed", "kv_cache"):
+        await expect(page.locator(f'[data-chart="{chart}"]:visible .scatterlayer .trace')).to_have_count(2)
+    await expect(page.locator('[data-chart="per_position"]:visible .barlayer .point')).to_have_count(5)
+    assert not await overflows(page)
+    await shot(page, "05-measured")
+    return figures
 
 
 async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], browser: Browser) -> None:
@@ -140,11 +201,11 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
 
     # A setting that can't be: said at once, nothing starts.
     await page.get_by_text("Sampling, system prompt and earlier turns").click()
-    await page.get_by_label("Temperature").fill("9")
+    await fill(page.get_by_label("Temperature"), "9")
     await page.locator("#race").click()
     await expect(page.locator("#message .alert")).to_contain_text("temperature")
     await shot(page, "02-bad-input")
-    await page.get_by_label("Temperature").fill("0")
+    await fill(page.get_by_label("Temperature"), "0")
 
     # One button: stages, then tokens on both sides.
     await page.locator("#race").click()
@@ -160,7 +221,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     await expect(other.locator(".pane")).to_have_count(2)
 
     for index in (0, 1):
-        await expect(page.locator(".pane").nth(index).locator(".token").nth(8)).to_be_visible(timeout=START_MS)
+        await expect(page.locator(".pane").nth(index).locator(".token").first).to_be_visible(timeout=START_MS)
     await shot(page, "04-streaming")
     await expect(page.locator(".headline").first).to_contain_text("Finished", timeout=120_000)
     await expect(other.locator(".headline").first).to_contain_text("Finished", timeout=30_000)
@@ -179,11 +240,24 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
         await expect(page.locator(f'[data-chart="{chart}"]:visible .scatterlayer .trace')).to_have_count(2)
     await expect(page.locator('[data-chart="per_position"]:visible .barlayer .point')).to_have_count(5)
     assert not await overflows(page)
+    # A name tells what it means.
+    await page.locator(".pane").nth(1).get_by_role("button", name="acceptance length").click()
+    await expect(page.locator(".definition:popover-open")).to_contain_text("accepted draft tokens / drafts")
     await shot(page, "05-finished")
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".definition:popover-open")).to_have_count(0)
 
-    # The history has it, and shows exactly what was seen.
+    measured = await measures(page)
+
+    # The history has both, and shows exactly what was seen.
     await page.get_by_role("tab", name="History").click()
+    await expect(page.locator("#runs tbody tr")).to_have_count(2)
     await page.locator("#runs tbody tr").first.click()
+    await expect(page.locator(".headline:visible")).to_contain_text("rounds of 2 prompts")
+    assert await table_of(page) == measured
+    await expect(page.locator('[data-chart="by_round"]:visible .scatterlayer .trace')).to_have_count(2)
+    await shot(page, "06-history-measured")
+    await page.locator("#runs tbody tr").nth(1).click()
     await expect(page.locator(".headline:visible")).to_contain_text("Finished")
     assert [await answer_of(page, index) for index in (0, 1)] == answers
     assert await page.locator(".pane:visible").nth(1).locator(".facts dd").all_text_contents() == facts
@@ -199,10 +273,9 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     assert not await overflows(phone)
     # The engines are warm: this race, a long one, starts at once. Stop it in the middle.
     await phone.get_by_text("采样参数、系统提示与先前对话").click()
-    await phone.get_by_label("最多输出 token").fill("1500")
-    await phone.get_by_label("最多输出 token").press("Tab")
+    await fill(phone.get_by_label("最多输出 token"), "1500")
     await phone.locator("#race").click()
-    await expect(phone.locator(".pane").first.locator(".token").nth(3)).to_be_visible(timeout=60_000)
+    await expect(phone.locator(".pane").first.locator(".token").first).to_be_visible(timeout=60_000)
     await shot(phone, "07-phone-dark-chinese")
     await phone.locator("#stop").click()
     await expect(phone.locator(".headline").first).to_contain_text("已停止", timeout=30_000)

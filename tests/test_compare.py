@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from conftest import CHILD_PATH, until
 
-from playground import compare
+from playground import prepare, race
 from playground.compare import Comparison
 from playground.config import Config
 from playground.domain.errors import HostBusy, InvalidInput
@@ -36,7 +36,7 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Runtime(
         "default", Path(sys.executable), "0.32.0", "cpu", "fake_server", None, frozenset({"--dtype"})
     )
-    monkeypatch.setattr(compare.runtime, "probe", lambda config, name: runtime)
+    monkeypatch.setattr(prepare.runtime, "probe", lambda config, name: runtime)
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
     folder = config.models / "model"
     folder.mkdir(parents=True)
@@ -61,7 +61,7 @@ async def finished(comparison: Comparison) -> Comparison:
 
 
 async def raced(host: Host, tokens: int = 20, sides: tuple[Side, ...] = SIDES) -> Comparison:
-    comparison = host.comparison(sides, workload(tokens), "p")
+    comparison = host.comparison(sides, workload(tokens), preset="p")
     await host.start(comparison, "a test")
     return await finished(comparison)
 
@@ -88,11 +88,13 @@ async def test_race(host: Host) -> None:
         assert (side.runtime_version, side.device) == ("0.32.0", "cpu")
         assert "fake_server" in side.command
         # Counters of an engine at rest, and only of this request: the warm-up came before.
-        assert side.before is not None
-        assert side.after is not None
-        assert side.after.generation_tokens is not None
-        assert side.before.generation_tokens is not None
-        assert side.after.generation_tokens - side.before.generation_tokens == 20
+        [trial] = side.trials
+        assert trial.complete
+        assert trial.before is not None
+        assert trial.after is not None
+        assert trial.after.generation_tokens is not None
+        assert trial.before.generation_tokens is not None
+        assert trial.after.generation_tokens - trial.before.generation_tokens == 20
         assert side_figures(side).ttft_ms is not None
     # What the history tells is what was seen.
     assert host.history.get(run.id) == run
@@ -120,7 +122,7 @@ async def test_equal_sides_are_two_engines(host: Host) -> None:
 
 
 async def test_stop_in_the_middle(host: Host) -> None:
-    comparison = host.comparison(SIDES, workload(100_000), None)
+    comparison = host.comparison(SIDES, workload(100_000))
     await host.start(comparison, "a test")
     await streaming(comparison)
     comparison.stop()
@@ -136,7 +138,7 @@ async def test_stop_in_the_middle(host: Host) -> None:
 
 
 async def test_stop_while_starting(host: Host) -> None:
-    comparison = host.comparison(SIDES, workload(), None)
+    comparison = host.comparison(SIDES, workload())
     await host.start(comparison, "a test")
     comparison.stop()
     await finished(comparison)
@@ -152,10 +154,10 @@ async def test_stop_while_starting(host: Host) -> None:
 
 async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The warm-up is no part of the race, and has to end as well."""
-    monkeypatch.setattr(compare, "WARM_UP_TOKENS", 100_000)
-    comparison = host.comparison(SIDES, workload(), None)
+    monkeypatch.setattr(race, "WARM_UP_TOKENS", 100_000)
+    comparison = host.comparison(SIDES, workload())
     await host.start(comparison, "a test")
-    await until(lambda: {progress.stage for progress in comparison.progress} == {"first_request"})
+    await until(lambda: {progress.stage for progress in comparison.live.progress} == {"first_request"})
     # Its requests are under way, not only being prepared.
     await asyncio.sleep(0.5)
     comparison.stop()
@@ -165,14 +167,14 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
 
 
 async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = compare.command.build
+    real = prepare.command.build
 
     def built(settings: EngineSettings, *arguments: object, **more: object) -> object:
         made = real(settings, *arguments, **more)  # type: ignore[arg-type]
         code = "import sys; sys.exit('ValueError: No available memory for the cache blocks.')"
         return replace(made, argv=(sys.executable, "-c", code)) if settings.speculates else made
 
-    monkeypatch.setattr(compare.command, "build", built)
+    monkeypatch.setattr(prepare.command, "build", built)
     comparison = await raced(host)
     assert comparison.run.status == "failed"
     assert comparison.run.problem is not None
@@ -182,13 +184,13 @@ async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPa
     assert b.problem is not None
     assert b.problem.message_id == "failure.no_kv_memory"
     assert b.log_tail == ["ValueError: No available memory for the cache blocks."]
-    assert [progress.stage for progress in comparison.progress] == ["ready", "failed"]
+    assert [progress.stage for progress in comparison.live.progress] == ["ready", "failed"]
     assert host.history.get(comparison.run.id) == comparison.run
     assert len(host.pool.engines) == 1
 
 
 async def test_engine_that_dies_while_streaming(host: Host) -> None:
-    comparison = host.comparison(SIDES, workload(100_000), None)
+    comparison = host.comparison(SIDES, workload(100_000))
     await host.start(comparison, "a test")
     await streaming(comparison)
     victim = host.pool.engines[1]
@@ -209,9 +211,9 @@ async def test_engine_that_dies_while_streaming(host: Host) -> None:
 
 
 async def test_second_run_is_refused_or_waits(host: Host) -> None:
-    first = host.comparison(SIDES, workload(100_000), None)
+    first = host.comparison(SIDES, workload(100_000))
     await host.start(first, "anna's page")
-    second, third = (host.comparison(SIDES, workload(), None) for _ in range(2))
+    second, third = (host.comparison(SIDES, workload()) for _ in range(2))
     with pytest.raises(HostBusy) as caught:
         await host.start(second, "ben's page")
     assert "anna's page" in say_problem(caught.value)
@@ -219,7 +221,7 @@ async def test_second_run_is_refused_or_waits(host: Host) -> None:
     assert host.history.get(second.run.id) is None
     await host.start(third, "ben's page", wait=True)
     assert host.followed(third.run.id) is third
-    assert third.phase == "waiting"
+    assert third.live.phase == "waiting"
     await streaming(first)
     first.stop()
     await finished(third)
@@ -227,9 +229,9 @@ async def test_second_run_is_refused_or_waits(host: Host) -> None:
 
 
 async def test_stop_while_waiting_in_line(host: Host) -> None:
-    first = host.comparison(SIDES, workload(100_000), None)
+    first = host.comparison(SIDES, workload(100_000))
     await host.start(first, "anna's page")
-    waiting = host.comparison(SIDES, workload(), None)
+    waiting = host.comparison(SIDES, workload())
     await host.start(waiting, "ben's page", wait=True)
     await asyncio.sleep(0)
     waiting.stop()
@@ -241,7 +243,7 @@ async def test_stop_while_waiting_in_line(host: Host) -> None:
 
 
 async def test_close_stops_everything(host: Host) -> None:
-    comparison = host.comparison(SIDES, workload(100_000), None)
+    comparison = host.comparison(SIDES, workload(100_000))
     await host.start(comparison, "a test")
     await streaming(comparison)
     engines = host.pool.engines
@@ -254,7 +256,7 @@ async def test_close_stops_everything(host: Host) -> None:
 
 async def test_runs_of_a_killed_process_are_marked(config: Config, fake_runtime: None) -> None:
     host = Host(config)
-    comparison = host.comparison(SIDES, workload(), None)
+    comparison = host.comparison(SIDES, workload())
     host.history.begin(comparison.run)
     (config.state / "1-left.sock").touch()
     host.open()
@@ -277,6 +279,6 @@ async def test_what_the_host_does_not_allow(host: Host, changed: dict[str, objec
     host.config = replace(host.config, allowed_models=("model",))
     side = Side(label="B", engine=SIDES[0].engine.model_copy(update=changed))
     with pytest.raises(InvalidInput) as caught:
-        host.comparison((SIDES[0], side), workload(), None)
+        host.comparison((SIDES[0], side), workload())
     assert caught.value.message_id == message_id
     assert host.history.summaries() == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
 
-from playground.config import VARIABLES, Config
+from playground.config import SECRET, VARIABLES, Config
+from playground.domain.base_url import BaseUrl
 from playground.domain.errors import InvalidInput
 from playground.text import LOCALES, say_problem
 
@@ -23,6 +25,16 @@ GIVEN = {
         {"new": Path("/n/python"), "old": Path("/o/python")},
     ),
     "PLAYGROUND_ALLOWED_MODELS": ("a/b, c", "allowed_models", ("a/b", "c")),
+    "PLAYGROUND_ENDPOINTS": (
+        "https://a.b, c:8000/v1",
+        "endpoints",
+        (BaseUrl(True, "a.b", 443), BaseUrl(False, "c", 8000, "/v1")),
+    ),
+    "PLAYGROUND_ENDPOINT_KEYS": (
+        "https://a.b=sk-1, https://a.b/c = sk=2",
+        "endpoint_keys",
+        {BaseUrl(True, "a.b", 443): "sk-1", BaseUrl(True, "a.b", 443, "/c"): "sk=2"},
+    ),
     "PLAYGROUND_TRUST_REMOTE_CODE": ("1", "trust_remote_code", True),
     "PLAYGROUND_EXTRA_FLAGS": ("0", "extra_flags", False),
     "PLAYGROUND_CPU_KV_GIB": ("2", "cpu_kv_gib", 2),
@@ -71,6 +83,13 @@ def test_paths_are_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PLAYGROUND_EXTRA_FLAGS", "yes"),
         ("PLAYGROUND_AUTH", "secret"),
         ("PLAYGROUND_RUNTIMES", "/py"),
+        ("PLAYGROUND_ENDPOINTS", "ftp://a.b"),
+        ("PLAYGROUND_ENDPOINTS", "https://a.b,"),
+        ("PLAYGROUND_ENDPOINT_KEYS", "https://a.b"),
+        ("PLAYGROUND_ENDPOINT_KEYS", "sk-secret"),
+        ("PLAYGROUND_ENDPOINT_KEYS", "https://a.b:sk-secret=x"),
+        ("PLAYGROUND_ENDPOINT_KEYS", "https://a.b=sk secret"),
+        ("PLAYGROUND_ENDPOINT_KEYS", "https://me:sk-secret@a.b=x"),
     ],
 )
 def test_bad_value(name: str, value: str) -> None:
@@ -79,8 +98,10 @@ def test_bad_value(name: str, value: str) -> None:
     for locale in LOCALES:
         sentence = say_problem(caught.value, locale)
         assert name in sentence
-        # A password never reaches a screen or a log.
-        assert (value in sentence) == (name != "PLAYGROUND_AUTH")
+        # A password or key never reaches a screen or a log.
+        assert (value in sentence) == (name not in SECRET)
+    if name in SECRET:
+        assert "sk-" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_unknown_variable() -> None:

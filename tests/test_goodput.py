@@ -35,7 +35,7 @@ SINGLE = trace((100, 1))
     ],
 )
 def test_goodput(limits: Limits, expected: float) -> None:
-    assert goodput([QUICK, SLOW], limits) == expected
+    assert goodput([[QUICK, SLOW]], limits) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_goodput(limits: Limits, expected: float) -> None:
     ids=["no request", "no token", "unknown", "not asked", "broken anyway", "failed", "single token"],
 )
 def test_goodput_edges(traces: list[RequestTrace], limits: Limits, expected: float | None) -> None:
-    assert goodput(traces, limits) == expected
+    assert goodput([traces], limits) == expected
 
 
 @pytest.mark.parametrize(

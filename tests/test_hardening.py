@@ -10,10 +10,10 @@ from conftest import until
 from test_compare import SIDES, fake_runtime, host, raced, streaming, workload  # noqa: F401 - fixtures by import
 
 from playground import models
-from playground.charts import CHARTS
+from playground.charts import charts_of
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.records import Chunk, RequestTrace, SideRecord
+from playground.domain.records import Chunk, RequestTrace, Run, SideRecord, Trial
 from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.workload import Message, Sampling, Workload
 from playground.host import Host
@@ -82,13 +82,15 @@ def test_values_out_of_range(name: str, value: str) -> None:
 
 def test_a_label_is_no_markup_in_a_chart() -> None:
     trace = RequestTrace((Message(role="user", content="x"),), chunks=[Chunk(1, 1, "a"), Chunk(2, 1, "b")])
-    side = SideRecord("<a href='https://e.example'>x</a>", EngineSettings(target="m"), requests=[trace])
-    for make in CHARTS.values():
-        assert "<a" not in str(make([side], "en")["data"])
+    side = SideRecord(
+        "<a href='https://e.example'>x</a>", EngineSettings(target="m"), trials=[Trial(requests=[trace])]
+    )
+    run = Run("r", "2026-01-01", "race", Workload(prompt="x"), [side])
+    assert "<a" not in str([figure["data"] for figure in charts_of(run, "en").values()])
 
 
 async def test_closing_keeps_what_arrived(host: Host) -> None:  # noqa: F811
-    comparison = host.comparison(SIDES, workload(2000), None)
+    comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")
     await streaming(comparison)
     await host.close()
@@ -111,7 +113,7 @@ async def test_a_race_waits_until_stopped_engines_are_gone(host: Host) -> None: 
 
 
 async def test_stop_again_and_again(host: Host) -> None:  # noqa: F811
-    comparison = host.comparison(SIDES, workload(2000), None)
+    comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")
     while not comparison.finished:
         comparison.stop()

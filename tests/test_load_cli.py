@@ -17,6 +17,7 @@ from test_schema import check
 
 from playground.__main__ import main
 from playground.domain.errors import InvalidInput, WorkFailed
+from playground.domain.workload import Message, Sampling
 from playground.load.capabilities import probe
 from playground.load.endpoint import Capabilities, Endpoint
 
@@ -93,7 +94,7 @@ async def test_text_summary() -> None:
     async with paced() as seen:
         code, out, _ = await command(f"--base-url=127.0.0.1:{seen.endpoint.port}", "--model=paced")
     assert code == 0
-    assert "8 requests" in out
+    assert "requests 8" in out
     assert all(name in out for name in ("TTFT", "TPOT", "ITL", "E2EL", "output tokens/s"))
 
 
@@ -194,7 +195,7 @@ async def test_sigint_keeps_what_came() -> None:
 
 def strict(*known: str) -> Script:
     """A server that refuses every request with a field it does not know, as `transformers serve` does."""
-    plain = {"model", "messages", "max_tokens", "temperature", "seed", "stream", *known}
+    plain = {"model", "messages", "max_tokens", "temperature", "stream", *known}
 
     async def script(reply: Reply) -> None:
         if unknown := reply.body.keys() - plain:
@@ -222,9 +223,9 @@ async def test_probing_a_vllm_takes_one_request() -> None:
 
 
 async def test_probing_a_strict_server() -> None:
-    capabilities, bodies = await found(strict())
-    assert capabilities == Capabilities(False, False, False, False, False, 2048)
-    assert len(bodies) == 8
+    capabilities, bodies = await found(strict("seed"))
+    assert capabilities == Capabilities(False, False, False, False, False, (), 2048)
+    assert len(bodies) == 10
 
 
 async def test_probing_finds_the_one_that_is_known() -> None:
@@ -234,6 +235,35 @@ async def test_probing_finds_the_one_that_is_known() -> None:
     assert not capabilities.cache_salt
     # Accepted, and yet no usage came on the way: what counts is what came.
     assert not capabilities.running_usage
+
+
+async def test_a_sampling_parameter_that_is_refused_is_left_out() -> None:
+    async with FakeServer(strict("top_p")) as server:
+        sampling = Sampling(top_p=0.9, top_k=5, stop=("x",))
+        capabilities = await probe(server.endpoint, sampling)
+    assert capabilities.refused == ("top_k", "seed", "stop")
+    body = server.endpoint.knowing(capabilities).body((Message(role="user", content="hi"),), sampling)
+    assert body.keys() == {"model", "messages", "max_tokens", "temperature", "top_p", "stream"}
+
+
+@pytest.mark.parametrize("obeyed", [True, False])
+async def test_a_salt_that_changes_nothing_is_found_out(obeyed: bool) -> None:
+    """llama.cpp takes any field, and says how much of the prompt it had cached all the same."""
+    seen: set[str] = set()
+
+    async def script(reply: Reply) -> None:
+        salt = reply.body["cache_salt"] if obeyed else ""
+        cached = {"cached_tokens": 16 * (salt in seen)}
+        seen.add(salt)
+        await reply.begin()
+        await reply.event(token("Hello", finish="length"))
+        usage = {"prompt_tokens": 33, "completion_tokens": 2, "prompt_tokens_details": cached}
+        await reply.event(payload(usage=usage))
+        await reply.done()
+
+    capabilities, bodies = await found(script)
+    assert capabilities.cache_salt == obeyed
+    assert len(bodies) == 2
 
 
 async def test_a_strict_server_can_be_driven() -> None:

@@ -13,7 +13,7 @@ from playground.domain.metrics import (
     side_figures,
     trace_figures,
 )
-from playground.domain.records import Chunk, Counters, Problem, RequestTrace, SideRecord
+from playground.domain.records import Chunk, Counters, Problem, RequestTrace, SideRecord, Trial
 from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.workload import Limits, Message
 
@@ -100,7 +100,7 @@ AFTER = Counters(drafts=14, draft_tokens=70, accepted_tokens=29, accepted_per_po
 
 def test_acceptance_is_the_difference_of_counters() -> None:
     found = acceptance_between(BEFORE, AFTER)
-    assert found == Acceptance(4, 20, 9, (1.0, 0.5, 0.5, 0.25))
+    assert found == Acceptance(4, 20, 9, (4, 2, 2, 1))
     assert found.rate == 9 / 20
     assert found.mean_length == 1 + 9 / 4
 
@@ -112,8 +112,8 @@ def test_acceptance_is_the_difference_of_counters() -> None:
         (BEFORE, None, None),
         (Counters(), Counters(), None),
         # Counters appear with their first increment.
-        (Counters(), AFTER, Acceptance(14, 70, 29, (1.0, 8 / 14, 6 / 14, 1 / 14))),
-        (BEFORE, BEFORE, Acceptance(0, 0, 0, ())),
+        (Counters(), AFTER, Acceptance(14, 70, 29, (14, 8, 6, 1))),
+        (BEFORE, BEFORE, Acceptance(0, 0, 0, (0, 0, 0))),
     ],
     ids=["no before", "no after", "no speculation", "counters were absent", "nothing drafted"],
 )
@@ -143,9 +143,11 @@ def test_decode_steps(tokens: int, acceptance: Acceptance, steps: int) -> None:
 
 def test_side_with_speculation() -> None:
     """13 tokens, the first by the prefill: 12 decoded, 4 accepted, so 8 steps, in 2 of which there was a draft."""
-    side = SideRecord("B", NGRAM, requests=[trace((100, 1), (200, 4), (300, 8))])
-    side.before = Counters(drafts=0, draft_tokens=0, accepted_tokens=0)
-    side.after = Counters(drafts=2, draft_tokens=10, accepted_tokens=4, accepted_per_position=(2, 1, 1, 0, 0))
+    side = SideRecord("B", NGRAM, trials=[Trial(requests=[trace((100, 1), (200, 4), (300, 8))])])
+    side.trials[0].before = Counters(drafts=0, draft_tokens=0, accepted_tokens=0)
+    side.trials[0].after = Counters(
+        drafts=2, draft_tokens=10, accepted_tokens=4, accepted_per_position=(2, 1, 1, 0, 0)
+    )
     figures = side_figures(side)
     assert figures.acceptance_rate == 0.4
     assert figures.mean_acceptance_length == 3
@@ -156,14 +158,14 @@ def test_side_with_speculation() -> None:
 
 
 def test_side_without_speculation_makes_one_token_a_step() -> None:
-    figures = side_figures(SideRecord("A", OFF, requests=[trace((100, 1), (200, 1))]))
+    figures = side_figures(SideRecord("A", OFF, trials=[Trial(requests=[trace((100, 1), (200, 1))])]))
     assert figures.tokens_per_step == 1
     assert figures.acceptance_rate is None
     assert figures.draft_coverage is None
 
 
 def test_side_that_speculates_without_counters_is_unknown() -> None:
-    figures = side_figures(SideRecord("B", NGRAM, requests=[trace((100, 1), (200, 3))]))
+    figures = side_figures(SideRecord("B", NGRAM, trials=[Trial(requests=[trace((100, 1), (200, 3))])]))
     assert figures.tokens_per_step is None
     assert figures.acceptance_rate is None
     assert figures.mean_acceptance_length is None
@@ -172,7 +174,7 @@ def test_side_that_speculates_without_counters_is_unknown() -> None:
 def test_throughput_is_from_first_send_to_last_token() -> None:
     # 100 .. 1100 ms and 600 .. 2100 ms: seven tokens and two requests in two seconds.
     requests = [trace((500, 1), (1000, 2), sent_ms=100), trace((700, 1), (1500, 3), sent_ms=600)]
-    figures = side_figures(SideRecord("A", OFF, requests=requests))
+    figures = side_figures(SideRecord("A", OFF, trials=[Trial(requests=requests)]))
     assert figures.output_tokens_per_s == 3.5
     assert figures.requests_per_s == 1
     assert figures.ttft_ms is not None
@@ -181,7 +183,7 @@ def test_throughput_is_from_first_send_to_last_token() -> None:
 
 def test_errors_are_counted_by_kind() -> None:
     broken = [trace((10, 1), problem=Problem(f"stream.{kind}")) for kind in ("cut", "cut", "http")]
-    figures = side_figures(SideRecord("A", OFF, requests=[*broken, trace((10, 1), (20, 1))]))
+    figures = side_figures(SideRecord("A", OFF, trials=[Trial(requests=[*broken, trace((10, 1), (20, 1))])]))
     assert figures.errors == {"stream.cut": 2, "stream.http": 1}
     assert figures.requests == 4
     # A request that failed is no finished request.
@@ -195,8 +197,29 @@ def test_side_without_requests() -> None:
     assert {name for name in figures.__dataclass_fields__ if getattr(figures, name) is not None} == known
 
 
+def test_a_side_of_several_trials() -> None:
+    """Rates over the trials' own spans added up: what lies between two trials is no time of this side."""
+    counters = [
+        Counters(drafts=n, draft_tokens=5 * n, accepted_tokens=n, accepted_per_position=(n,)) for n in range(4)
+    ]
+    first = Trial(0, 0.0, [trace((500, 1), (1000, 2))], counters[0], counters[1])
+    second = Trial(1, 60_000.0, [trace((500, 1), (1000, 4))], counters[1], counters[3])
+    figures = side_figures(SideRecord("B", NGRAM, trials=[first, second]))
+    assert figures.output_tokens_per_s == 8 / 2
+    assert figures.requests_per_s == 1
+    assert figures.requests == 2
+    assert figures.acceptance_rate == 3 / 15
+    assert figures.acceptance_rate_per_position == (1.0,)
+    # Six decoded tokens, three of them accepted drafts.
+    assert figures.tokens_per_step == 2
+    second.after = None
+    assert side_figures(SideRecord("B", NGRAM, trials=[first, second])).acceptance_rate is None
+
+
 def test_one_uncounted_request_makes_the_sum_unknown() -> None:
-    figures = side_figures(SideRecord("A", OFF, requests=[trace((10, 1), (20, 1)), trace((10, None), (20, None))]))
+    figures = side_figures(
+        SideRecord("A", OFF, trials=[Trial(requests=[trace((10, 1), (20, 1)), trace((10, None), (20, None))])])
+    )
     assert figures.output_tokens is None
     assert figures.output_tokens_per_s is None
     assert figures.itl_ms is None
@@ -206,12 +229,13 @@ def test_one_uncounted_request_makes_the_sum_unknown() -> None:
 def test_goodput_counts_requests_that_kept_to_every_limit() -> None:
     fast, slow, broken = trace((10, 1), (20, 1)), trace((10, 1), (90, 1)), trace((10, 1), (20, 1))
     broken.problem = Problem("stream.cut", {})
-    requests = [fast, slow, broken]
-    figures = trace_figures(requests, limits=Limits(ttft_ms=50, tpot_ms=20))
+    side = SideRecord("A", OFF, trials=[Trial(requests=[fast, slow, broken])])
+    figures = side_figures(side, Limits(ttft_ms=50, tpot_ms=20))
     assert figures.goodput_requests_per_s == pytest.approx(1 / 0.09)
     # Kept by none: that is known, and is 0.
-    assert trace_figures(requests, limits=Limits(e2el_ms=1)).goodput_requests_per_s == 0
-    assert trace_figures(requests).goodput_requests_per_s is None
+    assert side_figures(side, Limits(e2el_ms=1)).goodput_requests_per_s == 0
+    assert side_figures(side).goodput_requests_per_s is None
+    assert side_figures(side, Limits()).goodput_requests_per_s is None
 
 
 def test_total_throughput_needs_the_prompts_lengths() -> None:
@@ -227,4 +251,3 @@ def test_total_throughput_needs_the_prompts_lengths() -> None:
 def test_an_endpoint_of_unknown_speculation_has_unknown_tokens_per_step() -> None:
     requests = [trace((10, 1), (20, 1))]
     assert trace_figures(requests).tokens_per_step is None
-    assert trace_figures(requests, speculates=False).tokens_per_step == 1

@@ -5,23 +5,17 @@ One host for all tests, in order: engines that don't change are reused, which is
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
-from real import descendants, embedded_model, shuffled_copy, survivors, until
+from real import embedded_model, raced, real_host, shuffled_copy, until
 
 from playground import presets
-from playground.compare import Comparison
-from playground.config import Config
-from playground.domain.metrics import acceptance_between, request_figures, side_figures
+from playground.domain.metrics import acceptance_of, request_figures, side_figures
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
 from playground.domain.speculation import token_origins
-from playground.domain.workload import Workload
 from playground.host import Host
 from playground.presets import Preset, Side
 from playground.text import say_problem
@@ -33,28 +27,13 @@ SELF_DRAFT_K = 3
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host() -> AsyncIterator[Host]:
-    """Sockets need a short path, hence no tmp_path. Afterwards no process may be left."""
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    model = await embedded_model()
-    made = Host(Config(db=folder / "history.db", models=model.parent, state=folder / "state"))
-    made.open()
-    yield made
-    started = descendants(psutil.Process().pid)
-    await made.close()
-    assert not survivors(started, within_s=30)
-    shutil.rmtree(folder)
+    async with real_host() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def preset() -> Preset:
     return presets.load("smollm2-ngram")
-
-
-async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comparison:
-    comparison = host.comparison(sides, workload, None)
-    await host.start(comparison, "test")
-    await until(lambda: comparison.finished, within_s=600)
-    return comparison
 
 
 def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
@@ -79,14 +58,14 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert off.placement != ngram.placement or len(comparison.run.machine) < 2
 
     # The engine's counters and its per-request record are two accounts of the same steps.
-    acceptance = acceptance_between(ngram.before, ngram.after)
+    acceptance = acceptance_of(ngram.trials)
     steps = answers[1].steps
     assert acceptance is not None
     assert steps is not None
     assert acceptance.accepted_tokens == sum(steps.accepted) > 0
     assert acceptance.draft_tokens == sum(steps.drafted)
     assert acceptance.drafts == len(steps.accepted)
-    assert acceptance_between(off.before, off.after) is None
+    assert acceptance_of(off.trials) is None
     assert side_figures(off).tokens_per_step == 1
     assert token_origins(answers[0], speculates=False) == (None, False)
     origins, _ = token_origins(answers[1], speculates=True)
@@ -139,7 +118,7 @@ async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
     """Both streams end, what arrived is kept, the engines drop the requests and live on."""
     sides = tuple(Side(label=side.label, engine=side.engine) for side in preset.sides[:1] * 2)
     sampling = preset.workload.sampling.model_copy(update={"max_tokens": 1500, "ignore_eos": True})
-    comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}), None)
+    comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}))
     await host.start(comparison, "test")
 
     def streaming() -> bool:
@@ -155,7 +134,7 @@ async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
         assert trace.problem.message_id == "stream.stopped"
         assert 5 < len(trace.chunks) < 1500
         assert request_figures(trace).tpot_ms is not None
-        assert side.after is not None, "the engine did not come to rest"
+        assert side.trials[0].after is not None, "the engine did not come to rest"
     stored = host.history.get(comparison.run.id)
     assert stored is not None
     assert stored.status == "stopped"

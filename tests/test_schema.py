@@ -15,20 +15,25 @@ import playground
 from playground import doctor, presets
 from playground.__main__ import main
 from playground.config import Config
+from playground.domain.agreement import agreements
 from playground.domain.records import (
     Chunk,
     Counters,
+    OutputEvidence,
     Problem,
+    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     Status,
     StepArrays,
+    TopLogprobs,
+    Trial,
 )
 from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
 from playground.domain.workload import Sampling, Workload
-from playground.report import compare_document
+from playground.report import compare_document, outputs_document
 from playground.store import History
 
 SCHEMA = json.loads(Path(playground.__file__).with_name("schema.json").read_text(encoding="utf-8"))
@@ -82,10 +87,10 @@ def made(status: Status, *sides: SideRecord, **more: Any) -> Run:
 
 def done() -> Run:
     run = made("done", side("off"), side("n-gram", NGRAM))
-    run.sides[0].requests = [trace(run.workload, [1] * 9)]
-    run.sides[1].requests = [trace(run.workload, [1, 3, 1, 4], steps=StepArrays((2, 3), (5, 5)))]
-    run.sides[1].before = Counters(running=0, waiting=0)
-    run.sides[1].after = Counters(
+    run.sides[0].trials = [Trial(requests=[trace(run.workload, [1] * 9)])]
+    run.sides[1].trials = [Trial(requests=[trace(run.workload, [1, 3, 1, 4], steps=StepArrays((2, 3), (5, 5)))])]
+    run.sides[1].trials[0].before = Counters(running=0, waiting=0)
+    run.sides[1].trials[0].after = Counters(
         running=0,
         waiting=0,
         drafts=2,
@@ -100,8 +105,12 @@ def done() -> Run:
 def stopped() -> Run:
     run = made("stopped", side("off"), side("n-gram", NGRAM), preset=None)
     problem = Problem("stream.stopped", {"detail": ""})
-    run.sides[0].requests = [trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)]
-    run.sides[1].requests = [trace(run.workload, [], finish_reason=None, output_tokens=None, problem=problem)]
+    run.sides[0].trials = [
+        Trial(requests=[trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)])
+    ]
+    run.sides[1].trials = [
+        Trial(requests=[trace(run.workload, [], finish_reason=None, output_tokens=None, problem=problem)])
+    ]
     return run
 
 
@@ -114,8 +123,8 @@ def failed() -> Run:
 
 def uncounted() -> Run:
     run = made("done", side("off"), side("n-gram", NGRAM))
-    run.sides[0].requests = [trace(run.workload, [None, None, None])]
-    run.sides[1].requests = [trace(run.workload, [None, None], output_tokens=None)]
+    run.sides[0].trials = [Trial(requests=[trace(run.workload, [None, None, None])])]
+    run.sides[1].trials = [Trial(requests=[trace(run.workload, [None, None], output_tokens=None)])]
     return run
 
 
@@ -162,6 +171,29 @@ def test_uncounted_chunks_are_null_and_approximate() -> None:
     assert unknown["figures"]["output_tokens"] is None
 
 
+def test_outputs_at_temperature_0() -> None:
+    logprobs = (TopLogprobs(0, 0, 1, {2: -0.9, 3: -0.8}), TopLogprobs(1, 0, 1, {3: -0.7, 2: -0.8}))
+    answers: list[list[list[int] | None]] = [[[1, 2], [4], None], [[1, 3], [4, 5], [6]]]
+    found = agreements(answers, OutputEvidence(logprobs), ["float32", "bfloat16"], temperature=0)
+    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"]))
+    assert (told["side"], told["baseline"], told["compared"], told["identical"]) == ("n-gram", "off", 2, 0)
+    assert (told["near_tie_nats"], told["sampled"]) == (0.25, None)
+    near, ended = told["divergences"]
+    assert (near["kind"], near["prompt"], near["position"], near["tokens"]) == ("near-tie", 0, 1, [2, 3])
+    assert near["top"] == [[[3, -0.8], [2, -0.9]], [[3, -0.7], [2, -0.8]]]
+    assert (ended["kind"], ended["tokens"], ended["top"]) == ("unknown", [None, 5], [None, None])
+
+
+@pytest.mark.parametrize("count", [3, 20])
+def test_outputs_above_temperature_0(count: int) -> None:
+    repeats = tuple(Repeats(side, ((1, 2),) * count) for side in (0, 1))
+    found = agreements([[], []], OutputEvidence(repeats=repeats), [None, None], temperature=1)
+    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"], "zh-CN"))
+    assert (told["compared"], told["identical"], told["divergences"]) == (None, None, [])
+    assert told["sampled"]["samples"] == [count, count]
+    assert told["sampled"]["p_value"] == (1 if count == 20 else None)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -201,7 +233,7 @@ def test_every_knob_and_method_is_described() -> None:
 def test_shipped_presets_fit(name: str) -> None:
     preset = presets.load(name)
     sides = [SideRecord(side.label, side.engine) for side in preset.sides]
-    run = Run("run", "2030-01-02T03:04:05+01:00", "race", preset.workload, sides, name)
+    run = Run("run", "2030-01-02T03:04:05+01:00", "race", preset.workload, sides, preset=name)
     check("compare", compare_document(run))
 
 
@@ -211,9 +243,8 @@ def test_history_and_show_print_documents(capsys: pytest.CaptureFixture[str], co
         run = make()
         history.begin(run)
         for position, one in enumerate(run.sides):
-            for number, request in enumerate(one.requests):
-                history.save_request(run.id, position, number, request)
-            history.save_samples(run.id, position, one.samples)
+            for trial in one.trials:
+                history.save_trial(run.id, position, trial, dict(enumerate(trial.requests)))
         history.finish(run)
 
     assert main(["history", "list", "--json"]) == 0

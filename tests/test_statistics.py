@@ -21,7 +21,6 @@ from playground.domain.statistics import (
     headline,
     narrow_enough,
     trend_p,
-    verdicts,
 )
 from playground.text import LOCALES, say_problem
 
@@ -208,12 +207,6 @@ def test_identical_rounds(b: float, outcome: str) -> None:
     assert narrow_enough(found, 0.01)
     if outcome == "no clear difference":
         assert found.needed_rounds == 0
-
-
-def test_verdicts_for_every_other_side() -> None:
-    rounds = [{"A": 10.0 * w, "B": 5.0, "C": 20.0} for w in WOBBLE]
-    found = verdicts(rounds, "A", "tpot")
-    assert [(v.side, v.baseline, v.verdict) for v in found] == [("B", "A", "faster"), ("C", "A", "slower")]
 
 
 def test_only_whole_blocks_stop() -> None:

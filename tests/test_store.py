@@ -13,20 +13,26 @@ from pathlib import Path
 import pytest
 
 from playground.config import Config
+from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.records import (
     Chunk,
     Counters,
+    OutputEvidence,
     Problem,
+    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     Status,
     StepArrays,
+    TopLogprobs,
+    Trial,
 )
 from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.workload import Message, Sampling, Workload
+from playground.domain.workload import Limits, Message, RateProfile, Sampling, Workload
 from playground.store import History
+from playground.store.rows import evidence_of, evidence_row
 
 # The first released shape, as it stands in people's files. Never change it: later migrations must open it.
 OLDEST = """
@@ -50,7 +56,8 @@ CREATE TABLE "samples" ("run_id" TEXT REFERENCES "runs"("id"), "position" INTEGE
 CREATE INDEX "idx_runs_created_at" ON "runs" ("created_at");
 INSERT INTO "runs" VALUES ('r0', '2026-01-01T00:00:00+00:00', 'race', 'done', NULL, 0, '{"prompt":"old"}', '{}',
   NULL);
-INSERT INTO "sides" VALUES ('r0', 0, 'A', '{"target":"t"}', '', NULL, NULL, '', 1, NULL, NULL, NULL, NULL);
+INSERT INTO "sides" VALUES ('r0', 0, 'A', '{"target":"t"}', '', NULL, NULL, '', 1, '{"running":0}', NULL, NULL,
+  NULL);
 INSERT INTO "requests" VALUES ('r0', 0, 0, 0.5, '[{"role":"user","content":"old"}]', 'ab', '[1,2]',
   '[[10.0,1,"a"],[20.0,1,"b"]]', 'stop', 3, 2, NULL, NULL, 1);
 INSERT INTO "samples" VALUES ('r0', 0, 500.0, '{"running":1}');
@@ -80,9 +87,8 @@ def saved(history: History, made: Run) -> Run:
     """Through the calls of a real run; a run that is over is finished."""
     history.begin(made)
     for position, side in enumerate(made.sides):
-        for number, trace in enumerate(side.requests):
-            history.save_request(made.id, position, number, trace)
-        history.save_samples(made.id, position, side.samples)
+        for trial in side.trials:
+            history.save_trial(made.id, position, trial, dict(enumerate(trial.requests)))
     if made.status != "running":
         history.finish(made)
     return made
@@ -124,15 +130,16 @@ def full_run() -> Run:
         device="cpu",
         placement="CPU 0",
         contended=False,
-        requests=[whole, going],
+        trials=[
+            Trial(requests=[whole, going], before=Counters(running=0, waiting=0), after=counters, complete=True),
+            Trial(round=1, started_ms=2000.5, requests=[going]),
+        ],
         samples=[Sample(0.5, Counters(running=1)), Sample(500.25, counters)],
-        before=Counters(running=0, waiting=0),
-        after=counters,
     )
     second = SideRecord(
         "B",
         EngineSettings(target="t"),
-        requests=[cut],
+        trials=[Trial(requests=[cut])],
         problem=Problem("failure.killed", {"code": 137, "log": "/s/e.log"}),
         log_tail=["first", "last 汉"],
     )
@@ -142,13 +149,19 @@ def full_run() -> Run:
     return Run(
         id="r1",
         created_at="2026-11-29T18:00:00+08:00",
-        mode="race",
+        mode="measured",
+        measurement=Measurement(
+            prompts=SyntheticPrompts(input_tokens=64),
+            profile=RateProfile(requests_per_s=2.5, duration_s=9),
+            limits=Limits(ttft_ms=200),
+        ),
         workload=Workload(prompt="汉字", system="s", turns=conversation, sampling=sampling, objective="ttft"),
         sides=[first, second],
         preset="smollm2-ngram",
         status="failed",
         machine={"cpu": "x", "cores": 2, "gpus": [{"name": "H200"}], "native_bf16": False},
         seed=7,
+        outputs=OutputEvidence((TopLogprobs(1, 0, 3, {5: -0.5, 6: -1.0}),), (Repeats(0, ((1, 2), None)),)),
         problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
     )
 
@@ -182,21 +195,21 @@ def test_status(history: History, status: Status) -> None:
 
 def test_a_request_saved_again_replaces_itself(history: History) -> None:
     made = saved(history, full_run())
-    trace = replace(made.sides[0].requests[1], ended=True, finish_reason="length")
-    history.save_request("r1", 0, 1, trace)
+    trial = made.sides[0].trials[0]
+    trace = replace(trial.requests[1], ended=True, finish_reason="length")
+    history.save_trial("r1", 0, trial, {1: trace})
     found = history.get("r1")
     assert found is not None
-    assert found.sides[0].requests[1] == trace
-    assert len(found.sides[0].requests) == 2
+    assert found.sides[0].trials[0].requests == [trial.requests[0], trace]
 
 
-def test_a_side_saved_again_replaces_itself(history: History) -> None:
-    made = saved(history, run())
-    side = replace(made.sides[1], command="new")
-    history.save_side("r1", 1, side)
+def test_a_run_that_still_runs_shows_what_was_saved(history: History) -> None:
+    """The samples come at the end; all else is there while it runs."""
+    made = saved(history, replace(full_run(), status="running"))
     found = history.get("r1")
     assert found is not None
-    assert found.sides == [made.sides[0], side]
+    assert [side.trials for side in found.sides] == [side.trials for side in made.sides]
+    assert found.measurement == made.measurement
 
 
 # The database's shape
@@ -227,6 +240,9 @@ def test_oldest_database_opens(config: Config, tmp_path: Path) -> None:
     found = history.get("r0")
     assert found is not None
     assert found.workload.prompt == "old"
+    [trial] = found.sides[0].trials
+    assert trial.complete
+    assert trial.before == Counters(running=0)
     [trace] = found.sides[0].requests
     assert trace.chunks == [Chunk(10.0, 1, "a", (1,)), Chunk(20.0, 1, "b", (2,))]
     assert found.sides[0].samples == [Sample(500.0, Counters(running=1))]
@@ -246,7 +262,7 @@ def test_folder_is_made(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from playground.domain.records import Chunk, RequestTrace, Run, Sample, SideRecord, Counters
+from playground.domain.records import Chunk, Counters, RequestTrace, Run, Sample, SideRecord, Trial
 from playground.domain.settings import EngineSettings
 from playground.domain.workload import Workload
 from playground.store import History
@@ -259,9 +275,10 @@ for number in range(count):
     side = SideRecord("A", EngineSettings(target="t"))
     run = Run(f"{name}-{number}", "2026-11-29", "race", workload, [side])
     history.begin(run)
-    side.requests = [RequestTrace(workload.conversation, chunks=[Chunk(1.0, 1, "done", (1,))], ended=True)]
-    history.save_request(run.id, 0, 0, side.requests[0])
-    history.save_samples(run.id, 0, [Sample(float(ms), Counters(running=1)) for ms in range(5)])
+    trace = RequestTrace(workload.conversation, chunks=[Chunk(1.0, 1, "done", (1,))], ended=True)
+    side.trials = [Trial(requests=[trace])]
+    history.save_trial(run.id, 0, side.trials[0], {0: side.requests[0]})
+    side.samples = [Sample(float(ms), Counters(running=1)) for ms in range(5)]
     if name != "killed":
         run.status = "done"
         history.finish(run)
@@ -368,7 +385,7 @@ def test_filters(history: History, filters: dict[str, str], ids: list[str]) -> N
     second = run("r2", prompt="Write 汉字", created_at="2026-11-02")
     second.sides[0].settings = EngineSettings(target="ngram-model")
     answer = RequestTrace(second.workload.conversation, chunks=[Chunk(1.0, 1, "an old clockmaker")])
-    second.sides[0].requests = [answer]
+    second.sides[0].trials = [Trial(requests=[answer])]
     saved(history, second)
     saved(history, run("r3", prompt='100% of a_b \\ "quoted"\nline', created_at="2026-11-03"))
     assert [summary.id for summary in history.summaries(**filters)] == ids
@@ -379,3 +396,15 @@ def test_text_as_it_was_typed_is_found(history: History, text: str) -> None:
     """The database keeps prompts as JSON; who searches does not know."""
     saved(history, run("r1", prompt='100% of a_b \\ "quoted"\nline'))
     assert [summary.id for summary in history.summaries(text=text)] == ["r1"]
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        OutputEvidence(),
+        OutputEvidence(logprobs=(TopLogprobs(1, 2, 3, {49151: -0.125, 0: -9999.0}), TopLogprobs(0, 2, 3, {}))),
+        OutputEvidence(repeats=(Repeats(0, ((1, 2), None, ())), Repeats(1, ()))),
+    ],
+)
+def test_output_evidence_comes_back(evidence: OutputEvidence) -> None:
+    assert evidence_of(evidence_row(evidence)) == evidence

@@ -99,6 +99,20 @@ def test_usage_that_does_not_grow_bears_no_token() -> None:
     assert [tokens for _, tokens, _, _ in fed(response(*events))[1]] == [1]
 
 
+def test_a_final_usage_bears_no_token() -> None:
+    """`transformers serve` sends its only usage with the finish reason, after chunks that nobody counted."""
+    reader, deltas = fed(response(event(token("x")), event(payload({}, finish="stop", completion_tokens=2))))
+    assert [delta[1:3] for delta in deltas] == [(None, "x")]
+    assert reader.output_tokens == 2
+
+
+def test_a_final_usage_after_ids_counts_what_they_left_out() -> None:
+    events = [event(token("x", [1, 2])), event(payload({}, finish="stop", completion_tokens=2))]
+    assert [tokens for _, tokens, _, _ in fed(response(*events))[1]] == [2]
+    events = [event(token("x", [1, 2])), event(token("y", completion_tokens=3))]
+    assert [tokens for _, tokens, _, _ in fed(response(*events))[1]] == [2, 1]
+
+
 def test_ends_without_done() -> None:
     """An endpoint that says why it finished, ends its response properly, and never says [DONE]."""
     reader, _ = fed(response(event(token("x", [1], finish="stop"))))

@@ -7,16 +7,17 @@ import re
 import string
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from conftest import ROOT
 
-from playground.charts import CHARTS
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.records import Problem
+from playground.domain.rounds import Ending
 from playground.engine.failures import CAUSES, SIGNALS
 from playground.engine.server import STAGE_NAMES
+from playground.live import Phase
 from playground.text import LOCALES, locale_of, say, say_problem, table
 
 FILES = sorted([ROOT / "app.py", *(ROOT / "playground").rglob("*.py")])
@@ -114,16 +115,13 @@ def made_ids() -> set[str]:
     assert {"cut", "stopped", "malformed", "http"} <= kinds
     made = {f"stream.{kind}" for kind in kinds}
     made |= {f"stage.{name}" for name in STAGE_NAMES}
-    made |= {f"chart.{name}" for name in CHARTS}
     made |= {name for name, _ in CAUSES} | set(SIGNALS.values())
     made |= {f"race.{name}" for name in ("running", "done", "stopped", "failed", "interrupted", "queued")}
     made |= {f"doctor.{state}" for state in ("ok", "note", "broken")}
     advanced = [call for call in nodes(ast.Call) if ast.unparse(call.func).endswith("progress.advance")]
     made |= {f"stage.{c.args[0].value}" for c in advanced if isinstance(c.args[0], ast.Constant)}
-    phases = [n for n in nodes(ast.Assign) if ast.unparse(n.targets[0]) == "self.phase"]
-    names = {n.value.value for n in phases if isinstance(n.value, ast.Constant)}
-    assert "streaming" in names
-    made |= {f"race.{name}" for name in names - {"waiting", "finished"}}
+    made |= {f"race.{name}" for name in set(get_args(Phase)) - {"waiting", "finished"}}
+    made |= {f"measured.ended_{name}" for name in get_args(Ending)}
     fetched = [call for call in nodes(ast.Call) if ast.unparse(call.func) == "Progress" and call.args]
     made |= {f"stage.model_{c.args[0].value}" for c in fetched if isinstance(c.args[0], ast.Constant)}
     stages = {text.removeprefix("stage: ") for text in constants() if re.fullmatch(r"stage: \w+", text)}

@@ -8,6 +8,10 @@ PlaygroundError
     └── HostBusy        another run holds the engines
 """
 
+from __future__ import annotations
+
+from .records import Problem
+
 
 class PlaygroundError(Exception):
     """Something to show the person: `message_id` names a sentence in `text.py`, `params` fill it in."""
@@ -18,6 +22,10 @@ class PlaygroundError(Exception):
         super().__init__(message_id, params)
         self.message_id = message_id
         self.params = params
+
+    def as_problem(self) -> Problem:
+        """The same to keep in a record."""
+        return Problem(self.message_id, self.params)
 
 
 class InvalidInput(PlaygroundError):

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import reduce
+from itertools import pairwise, zip_longest
+from operator import add
 from statistics import fmean, quantiles
-from typing import Literal
 
-from .records import Counters, RequestTrace, SideRecord
-from .workload import Limits
+from .records import Counters, RequestTrace, SideRecord, Trial
+from .workload import Limits, Objective
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,13 @@ def request_figures(trace: RequestTrace) -> RequestFigures:
 class Acceptance:
     """Speculation over a span of work, from differences of the engine's counters.
 
-    `per_position[i]` = accepted at position i / drafts. Accepted counts include tokens past a stop.
+    `accepted_per_position[i]`: drafts whose token i was accepted. Accepted counts include tokens past a stop.
     """
 
     drafts: int
     draft_tokens: int
     accepted_tokens: int
-    per_position: tuple[float, ...]
+    accepted_per_position: tuple[int, ...]
 
     @property
     def rate(self) -> float | None:
@@ -95,6 +96,20 @@ class Acceptance:
     def mean_length(self) -> float | None:
         return 1 + self.accepted_tokens / self.drafts if self.drafts else None
 
+    @property
+    def per_position(self) -> tuple[float, ...]:
+        """Accepted at each position / drafts; empty without drafts."""
+        return tuple(count / self.drafts for count in self.accepted_per_position) if self.drafts else ()
+
+    def __add__(self, other: Acceptance) -> Acceptance:
+        positions = zip_longest(self.accepted_per_position, other.accepted_per_position, fillvalue=0)
+        return Acceptance(
+            self.drafts + other.drafts,
+            self.draft_tokens + other.draft_tokens,
+            self.accepted_tokens + other.accepted_tokens,
+            tuple(a + b for a, b in positions),
+        )
+
 
 def acceptance_between(before: Counters | None, after: Counters | None) -> Acceptance | None:
     """None where the engine reports no speculation counters (speculation off, or another server)."""
@@ -103,23 +118,25 @@ def acceptance_between(before: Counters | None, after: Counters | None) -> Accep
     if after.drafts is None or after.draft_tokens is None or after.accepted_tokens is None:
         return None
     # A counter that never moved before is first reported after its first increment: absent means 0 here.
-    drafts = after.drafts - (before.drafts or 0)
-    positions_before = before.accepted_per_position or ()
-    per_position = tuple(
-        (count - (positions_before[i] if i < len(positions_before) else 0)) / drafts if drafts else 0.0
-        for i, count in enumerate(after.accepted_per_position or ())
-    )
+    positions = zip_longest(after.accepted_per_position or (), before.accepted_per_position or (), fillvalue=0)
     return Acceptance(
-        drafts,
+        after.drafts - (before.drafts or 0),
         after.draft_tokens - (before.draft_tokens or 0),
         after.accepted_tokens - (before.accepted_tokens or 0),
-        per_position if drafts else (),
+        tuple(late - early for late, early in positions),
     )
+
+
+def acceptance_of(trials: Sequence[Trial]) -> Acceptance | None:
+    """Over all trials together; None if it is unknown for any of them."""
+    each = [acceptance_between(trial.before, trial.after) for trial in trials]
+    known = [acceptance for acceptance in each if acceptance is not None]
+    return reduce(add, known) if known and len(known) == len(each) else None
 
 
 @dataclass(frozen=True, slots=True)
 class SideFigures:
-    """One side's figures over all its requests of a trial. Goodput is None where no limits were set."""
+    """One side's figures over all its requests. Goodput is None where no limits were set."""
 
     ttft_ms: Distribution | None
     tpot_ms: Distribution | None
@@ -151,23 +168,31 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
-    acceptance = acceptance_between(side.before, side.after)
-    return trace_figures(side.requests, acceptance, speculates=side.settings.speculates, limits=limits)
+    """Over all trials: distributions of all their requests, rates over the trials' own spans added up."""
+    return _figures(
+        [trial.requests for trial in side.trials],
+        acceptance_of(side.trials),
+        speculates=side.settings.speculates,
+        limits=limits,
+    )
 
 
-def trace_figures(
-    traces: Sequence[RequestTrace],
-    acceptance: Acceptance | None = None,
+def trace_figures(traces: Sequence[RequestTrace]) -> SideFigures:
+    """Of one trial at an endpoint of which nobody knows whether it speculates."""
+    return _figures([traces], None, speculates=None, limits=None)
+
+
+def _figures(
+    trials: Sequence[Sequence[RequestTrace]],
+    acceptance: Acceptance | None,
     *,
-    speculates: bool | None = None,
-    limits: Limits | None = None,
+    speculates: bool | None,
+    limits: Limits | None,
 ) -> SideFigures:
-    """Figures of all requests that produced at least one token; errors are counted by kind.
-
-    `speculates` is None where nobody knows, as at somebody else's endpoint.
-    """
+    """Figures of all requests that produced at least one token; errors are counted by kind."""
+    traces = [trace for trial in trials for trace in trial]
     each = [request_figures(trace) for trace in traces]
-    span_ms = _span_ms(traces)
+    span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
     counted = [figures.output_tokens for figures in each]
     tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
     prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
@@ -193,7 +218,7 @@ def trace_figures(
         if tokens and known_prompts is not None and span_ms
         else None,
         requests_per_s=sum(finished) / span_ms * 1000 if any(finished) and span_ms else None,
-        goodput_requests_per_s=goodput(traces, limits) if limits is not None else None,
+        goodput_requests_per_s=goodput(trials, limits) if limits is not None and limits.given else None,
         acceptance_rate=acceptance.rate if acceptance else None,
         acceptance_rate_per_position=acceptance.per_position if acceptance else None,
         mean_acceptance_length=acceptance.mean_length if acceptance else None,
@@ -214,15 +239,16 @@ def _span_ms(traces: Sequence[RequestTrace]) -> float | None:
     return max(ends) - min(trace.sent_ms for trace in traces)
 
 
-def goodput(traces: Sequence[RequestTrace], limits: Limits) -> float | None:
-    """Requests a second that finished within all given limits, over first send to last token.
+def goodput(trials: Sequence[Sequence[RequestTrace]], limits: Limits) -> float | None:
+    """Requests a second that finished within all given limits, over first send to last token of each trial.
 
     0 where none did. None where no token arrived, or where a finished request's figure for a limit is unknown.
     """
-    span_ms = _span_ms(traces)
+    span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
     if not span_ms:
         return None
-    kept = [_keeps(trace, limits) for trace in traces if trace.ended and trace.problem is None]
+    finished = [trace for trial in trials for trace in trial if trace.ended and trace.problem is None]
+    kept = [_keeps(trace, limits) for trace in finished]
     return None if None in kept else kept.count(True) / span_ms * 1000
 
 
@@ -238,14 +264,12 @@ def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
     return None if any(value is None for value, _ in given) else True
 
 
-def objective_value(
-    traces: Sequence[RequestTrace], objective: Literal["tpot", "ttft", "throughput", "goodput"], limits: Limits
-) -> float | None:
+def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits: Limits) -> float | None:
     """The figure that decides, for one trial: mean TPOT or TTFT over its requests (ms), output tokens a second,
     or good requests a second. None if any request's figure is unknown: a mean over the rest would flatter.
     Answers of a single token have no TPOT and are left out of it."""
     if objective == "goodput":
-        return goodput(traces, limits)
+        return goodput([traces], limits)
     each = [request_figures(trace) for trace in traces]
     if objective == "throughput":
         counted = _known(figures.output_tokens for figures in each)

@@ -1,7 +1,7 @@
 """What a run leaves behind: raw timings and counters. Figures are derived from these, never stored.
 
-Times are milliseconds. A request's chunk times count from its own `t_send`; `sent_ms` and sample times count
-from the run's start.
+Times are milliseconds. A request's chunk times count from its own `t_send`, its `sent_ms` from its trial's start;
+trials and samples count from the run's start.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .settings import EngineSettings
+from .measurement import Measurement
+from .settings import SideSettings
 from .workload import Conversation, Workload
 
 Mode = Literal["race", "measured"]
@@ -98,6 +99,8 @@ class Counters:
     accepted_per_position: tuple[int, ...] | None = None
     generation_tokens: int | None = None
     preemptions: int | None = None
+    prefix_cache_queries: int | None = None
+    prefix_cache_hits: int | None = None
 
     @property
     def idle(self) -> bool:
@@ -114,35 +117,84 @@ class Sample:
 
 
 @dataclass(slots=True)
+class Trial:
+    """The workload sent once to one side: in a race the only one, else the side's part of a round.
+
+    `before` and `after` are counters taken while the engine was idle, else None. `complete`: every request of it
+    was sent and has ended by itself.
+    """
+
+    round: int = 0
+    started_ms: float = 0.0
+    requests: list[RequestTrace] = field(default_factory=list)
+    before: Counters | None = None
+    after: Counters | None = None
+    complete: bool = False
+
+
+@dataclass(slots=True)
 class SideRecord:
-    """One side of a run. `before` and `after` are counters taken while the engine was idle, else None."""
+    """One side of a run. `missing`: what an attached endpoint does not know or refuses, by the names of the fields
+    that ask for it."""
 
     label: str
-    settings: EngineSettings
+    settings: SideSettings
     command: str = ""
     runtime_version: str | None = None
     device: str | None = None
     placement: str = ""
     contended: bool = True
-    requests: list[RequestTrace] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
+    trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
-    before: Counters | None = None
-    after: Counters | None = None
     problem: Problem | None = None
     log_tail: list[str] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[RequestTrace]:
+        """Of all trials, in order."""
+        return [trace for trial in self.trials for trace in trial.requests]
+
+
+@dataclass(frozen=True, slots=True)
+class TopLogprobs:
+    """What one side would have said at one position of one prompt's answer: token id -> natural log."""
+
+    side: int
+    prompt: int
+    position: int
+    top: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """One side's answers to one prompt above temperature 0, as token ids; None where one failed or had no ids."""
+
+    side: int
+    answers: tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEvidence:
+    """What the output check asked for after the last round, beside the answers of the rounds themselves."""
+
+    logprobs: tuple[TopLogprobs, ...] = ()
+    repeats: tuple[Repeats, ...] = ()
 
 
 @dataclass(slots=True)
 class Run:
-    """What the history keeps of a comparison."""
+    """What the history keeps of a comparison. `measurement` is None for a race."""
 
     id: str
     created_at: str
     mode: Mode
     workload: Workload
     sides: list[SideRecord]
+    measurement: Measurement | None = None
     preset: str | None = None
     status: Status = "running"
     machine: dict[str, object] = field(default_factory=dict)
     seed: int | None = 0
     problem: Problem | None = None
+    outputs: OutputEvidence | None = None

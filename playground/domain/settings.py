@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from .base_url import BaseUrl
 
 PositiveInt = Annotated[int, Field(ge=1)]
 # A folder, a hub id, or a name in the models folder.
@@ -176,6 +178,53 @@ class EngineSettings(Frozen):
         )
 
 
+Api = Literal["chat", "completions"]
+
+
+class AttachedEndpoint(Frozen):
+    """A side that somebody else runs: an OpenAI-compatible endpoint. Its key is the host's affair, never kept
+    here."""
+
+    base_url: str
+    model: ModelName
+    api: Api = "chat"
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, text: str) -> str:
+        return str(BaseUrl.parse(text).api)
+
+    @property
+    def url(self) -> BaseUrl:
+        return BaseUrl.parse(self.base_url)
+
+    @property
+    def target(self) -> str:
+        """What an engine calls its target: the model's name there."""
+        return self.model
+
+    @property
+    def draft(self) -> None:
+        """Nobody knows."""
+        return None
+
+    @property
+    def speculates(self) -> None:
+        """Nobody knows."""
+        return None
+
+
+def _kind(settings: object) -> str:
+    attached = "base_url" in settings if isinstance(settings, dict) else isinstance(settings, AttachedEndpoint)
+    return (AttachedEndpoint if attached else EngineSettings).__name__
+
+
+# What stands behind a side.
+SideSettings = Annotated[
+    Annotated[EngineSettings, Tag("EngineSettings")] | Annotated[AttachedEndpoint, Tag("AttachedEndpoint")],
+    Discriminator(_kind),
+]
+
 SPECULATION_METHODS: dict[str, type[Frozen]] = {
     "off": SpeculationOff,
     "draft_model": DraftModel,
@@ -185,4 +234,11 @@ SPECULATION_METHODS: dict[str, type[Frozen]] = {
     "eagle": Eagle,
     "eagle3": Eagle,
     "mtp": Mtp,
+}
+
+# The members of unions, as they appear in the place of a validation error.
+UNION_MEMBERS: dict[str, type[Frozen]] = {
+    **SPECULATION_METHODS,
+    "EngineSettings": EngineSettings,
+    "AttachedEndpoint": AttachedEndpoint,
 }

@@ -24,17 +24,15 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
+from .measurement import MIN_ROUNDS, TARGET_WIDTH
 from .records import Problem
+from .workload import Objective
 
-Metric = Literal["tpot", "ttft", "throughput", "goodput"]
 Outcome = Literal["faster", "slower", "no clear difference"]
 # One round: side -> the metric's value in that round's trial, None where unknown.
 RoundValues = Mapping[str, float | None]
 
-LOWER_IS_BETTER: frozenset[Metric] = frozenset({"tpot", "ttft"})
-MIN_ROUNDS = 6
-# (high - low) / speed-up at which rounds stop unless the user says otherwise: about plus or minus 5%.
-TARGET_WIDTH = 0.1
+LOWER_IS_BETTER: frozenset[Objective] = frozenset({"tpot", "ttft"})
 # Beyond this many further rounds a promise means nothing: drift and the machine's other work take over.
 MAX_FURTHER_ROUNDS = 100
 # A trend must be this unlikely by chance: two sides and their ratio are looked at in every comparison.
@@ -52,7 +50,7 @@ class Verdict:
 
     side: str
     baseline: str
-    metric: Metric
+    metric: Objective
     verdict: Outcome
     speed_up: float | None
     interval: tuple[float, float] | None
@@ -68,21 +66,11 @@ class Verdict:
         return (self.interval[1] - self.interval[0]) / self.speed_up
 
 
-def verdicts(
-    rounds: Sequence[RoundValues], baseline: str, metric: Metric, target_relative_width: float = TARGET_WIDTH
-) -> tuple[Verdict, ...]:
-    """One verdict for each other side, in the order in which the sides first appear."""
-    sides = dict.fromkeys(side for values in rounds for side in values)
-    return tuple(
-        compare(rounds, side, baseline, metric, target_relative_width) for side in sides if side != baseline
-    )
-
-
 def compare(
     rounds: Sequence[RoundValues],
     side: str,
     baseline: str,
-    metric: Metric,
+    metric: Objective,
     target_relative_width: float = TARGET_WIDTH,
 ) -> Verdict:
     """The verdict on `side` against `baseline`.
@@ -161,7 +149,7 @@ def _t975(degrees: int) -> float:
 
 
 def _paired_logs(
-    rounds: Sequence[RoundValues], side: str, baseline: str, metric: Metric
+    rounds: Sequence[RoundValues], side: str, baseline: str, metric: Objective
 ) -> tuple[list[float], list[float]]:
     """Both sides' logs over the rounds that have both, signed so that more is better."""
     sign = -1 if metric in LOWER_IS_BETTER else 1

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from .settings import Frozen, PositiveInt
 
-Objective = Literal["tpot", "ttft", "throughput"]
+Objective = Literal["tpot", "ttft", "throughput", "goodput"]
 
 
 class Message(Frozen):
@@ -77,6 +77,10 @@ class Limits(Frozen):
     ttft_ms: Annotated[float, Field(gt=0)] | None = None
     tpot_ms: Annotated[float, Field(gt=0)] | None = None
     e2el_ms: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def given(self) -> bool:
+        return any(limit is not None for _, limit in self)
 
 
 Concurrency = Annotated[int, Field(ge=1, le=4096)]

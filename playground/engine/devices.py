@@ -80,15 +80,20 @@ def machine() -> Machine:
     )
 
 
-def place(sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine) -> list[Placement]:
+def place(
+    sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine, *, in_turns: bool = False
+) -> list[Placement]:
     """A core set for each CPU side; for each GPU side the GPUs that the fewest others use, so none if possible.
 
-    Raises InvalidInput if one side alone wants more GPUs than there are.
+    Where sides serve in turns nothing contends, and every CPU side gets the same cores: all but the first, which
+    is left to the page and to the measuring process. Raises InvalidInput if one side alone wants more GPUs than
+    there are.
     """
     on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]
     placements: dict[int, Placement] = {}
     for position, index in enumerate(on_cpu):
-        placements[index] = Placement("cpu", cores=_share(host.cores, position, len(on_cpu)))
+        cores = host.cores[1:] or host.cores if in_turns else _share(host.cores, position, len(on_cpu))
+        placements[index] = Placement("cpu", cores=cores, contended=not in_turns)
     users = {gpu.index: 0 for gpu in host.gpus}
     chosen: dict[int, tuple[int, ...]] = {}
     for index, side in enumerate(sides):
@@ -101,7 +106,7 @@ def place(sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine
             users[gpu] += 1
     for index, own in chosen.items():
         sharing = max(users[gpu] for gpu in own)
-        placements[index] = Placement("cuda", gpus=own, sharing=sharing, contended=sharing > 1)
+        placements[index] = Placement("cuda", gpus=own, sharing=sharing, contended=sharing > 1 and not in_turns)
     return [placements[index] for index in range(len(sides))]
 
 

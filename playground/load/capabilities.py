@@ -15,16 +15,18 @@ from .endpoint import Capabilities, Endpoint
 
 TIMEOUT_S = 120.0
 QUESTION = (Message(role="user", content="Say hello."),)
-NONE = Capabilities(token_ids=False, running_usage=False, usage=False, cache_salt=False, ignore_eos=False)
-# What each capability adds to a request. Strict servers refuse a whole request for one field they don't know.
-EXTRAS: dict[str, dict[str, Any]] = {
-    "usage": {"stream_options": {"include_usage": True}},
-    "running_usage": {"stream_options": {"include_usage": True, "continuous_usage_stats": True}},
-    "token_ids": {"return_token_ids": True},
-    "cache_salt": {"cache_salt": uuid.uuid4().hex},
-    "ignore_eos": {"ignore_eos": True},
-}
+NONE = Capabilities(
+    token_ids=False,
+    running_usage=False,
+    usage=False,
+    cache_salt=False,
+    ignore_eos=False,
+    refused=("temperature", "seed"),
+)
 REFUSED = (400, 422)
+
+# Each thing that an endpoint may know, and what it adds to a request.
+Extras = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,18 @@ class _Answer:
     payloads: list[dict[str, Any]]
     text: str = ""
 
+    @property
+    def cached_tokens(self) -> int | None:
+        """How much of the prompt came from the prefix cache; None where that is not told."""
+        told = [(payload.get("usage") or {}).get("prompt_tokens_details") for payload in self.payloads]
+        return next((details.get("cached_tokens") for details in reversed(told) if details), None)
 
-async def probe(endpoint: Endpoint) -> Capabilities:
-    """Raises WorkFailed if the endpoint can't be reached, or refuses even a plain request."""
+
+async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabilities:
+    """What the endpoint knows, and which parameters of `sampling` it refuses.
+
+    Raises WorkFailed if the endpoint can't be reached, or refuses even a plain request.
+    """
     # A connection each: a server may close one without a word.
     transport = httpx.AsyncHTTPTransport(uds=endpoint.uds, limits=httpx.Limits(max_keepalive_connections=0))
     headers = dict(endpoint.headers)
@@ -43,8 +54,10 @@ async def probe(endpoint: Endpoint) -> Capabilities:
     async with httpx.AsyncClient(
         base_url=endpoint.url, transport=transport, headers=headers, timeout=TIMEOUT_S, trust_env=False
     ) as client:
+        asking = _Asking(client, endpoint, _parameters(sampling or Sampling()))
         try:
-            accepted, answer = await _accepted(client, endpoint)
+            accepted, answer = await asking.accepted()
+            salts = "cache_salt" in accepted and not await asking.ignores_salt(accepted, answer)
             max_model_len = await _max_model_len(client, endpoint.model)
         except httpx.HTTPError as error:
             raise WorkFailed("stream.connect", detail=str(error) or type(error).__name__) from error
@@ -54,43 +67,72 @@ async def probe(endpoint: Endpoint) -> Capabilities:
         token_ids=any(choice.get("token_ids") for choice in choices),
         running_usage=any(payload.get("choices") for payload in counted) and len(counted) > 1,
         usage="usage" in accepted,
-        cache_salt="cache_salt" in accepted,
+        cache_salt=salts,
         ignore_eos="ignore_eos" in accepted,
+        refused=tuple(name for name in asking.parameters if name not in accepted),
         max_model_len=max_model_len,
     )
 
 
-async def _accepted(client: httpx.AsyncClient, endpoint: Endpoint) -> tuple[set[str], _Answer]:
-    """The extras that are not refused, and an answer to a request with all of those."""
-    answer = await _ask(client, endpoint, set(EXTRAS))
-    if answer.status not in REFUSED:
-        return set(EXTRAS), _good(answer)
-    _good(await _ask(client, endpoint, set()))
-    accepted = {name for name in EXTRAS if (await _ask(client, endpoint, {name})).status not in REFUSED}
-    return accepted, _good(await _ask(client, endpoint, accepted))
+def _parameters(sampling: Sampling) -> Extras:
+    given = sampling.model_dump(exclude_none=True, exclude={"max_tokens", "ignore_eos"})
+    return {name: {name: value} for name, value in given.items() if value != ()}
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Small requests with more or fewer extras. Strict servers refuse a whole request for one field."""
+
+    client: httpx.AsyncClient
+    endpoint: Endpoint
+    parameters: Extras
+
+    def _extras(self) -> Extras:
+        return {
+            **self.parameters,
+            "usage": {"stream_options": {"include_usage": True}},
+            "running_usage": {"stream_options": {"include_usage": True, "continuous_usage_stats": True}},
+            "token_ids": {"return_token_ids": True},
+            "cache_salt": {"cache_salt": uuid.uuid4().hex},
+            "ignore_eos": {"ignore_eos": True},
+        }
+
+    async def accepted(self) -> tuple[set[str], _Answer]:
+        """The extras that are not refused, and an answer to a request with all of those."""
+        names = set(self._extras())
+        answer = await self._ask(names)
+        if answer.status not in REFUSED:
+            return names, _good(answer)
+        _good(await self._ask(set()))
+        taken = {name for name in self._extras() if (await self._ask({name})).status not in REFUSED}
+        return taken, _good(await self._ask(taken))
+
+    async def ignores_salt(self, accepted: set[str], answer: _Answer) -> bool:
+        """Whether another salt still gets the same question from the prefix cache, where that is told."""
+        return answer.cached_tokens is not None and bool(_good(await self._ask(accepted)).cached_tokens)
+
+    async def _ask(self, names: set[str]) -> _Answer:
+        body = self.endpoint.knowing(NONE).body(QUESTION, Sampling(max_tokens=2))
+        for name, extra in self._extras().items():
+            if name in names:
+                body |= extra
+        async with self.client.stream("POST", self.endpoint.path, json=body) as response:
+            if response.status_code != 200:
+                text = self.endpoint.without_key((await response.aread()).decode(errors="replace"))
+                return _Answer(response.status_code, [], text[:300])
+            lines = [line async for line in response.aiter_lines()]
+        data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
+        try:
+            payloads = [json.loads(item) for item in data if item and item != "[DONE]"]
+        except ValueError as error:
+            raise WorkFailed("stream.malformed", detail=str(error)) from error
+        return _Answer(200, [payload for payload in payloads if isinstance(payload, dict)])
 
 
 def _good(answer: _Answer) -> _Answer:
     if answer.status != 200:
         raise WorkFailed("stream.http", detail=f"HTTP {answer.status}: {answer.text}")
     return answer
-
-
-async def _ask(client: httpx.AsyncClient, endpoint: Endpoint, extras: set[str]) -> _Answer:
-    body = endpoint.knowing(NONE).body(QUESTION, Sampling(max_tokens=2))
-    for name in EXTRAS:
-        if name in extras:
-            body |= EXTRAS[name]
-    async with client.stream("POST", endpoint.path, json=body) as response:
-        if response.status_code != 200:
-            return _Answer(response.status_code, [], (await response.aread())[:300].decode(errors="replace"))
-        lines = [line async for line in response.aiter_lines()]
-    data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-    try:
-        payloads = [json.loads(item) for item in data if item and item != "[DONE]"]
-    except ValueError as error:
-        raise WorkFailed("stream.malformed", detail=str(error)) from error
-    return _Answer(200, [payload for payload in payloads if isinstance(payload, dict)])
 
 
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:

@@ -50,6 +50,7 @@ class Load(_Driven):
         salted: bool = True,
     ) -> None:
         self.traces = [RequestTrace(conversation) for _ in endpoints]
+        self._endpoints = endpoints
         requests = []
         for index, endpoint in enumerate(endpoints):
             body, salt = endpoint.body(conversation, sampling), endpoint.new_salt(salted)
@@ -78,7 +79,7 @@ class Load(_Driven):
             case "chunk":
                 trace.chunks.append(_chunk(event["ms"], event["tokens"], event["text"], event["token_ids"]))
             case "end":
-                _end(trace, event)
+                _end(trace, event, self._endpoints[index])
         return index
 
 
@@ -105,6 +106,7 @@ class MeasuredLoad(_Driven):
         # From the first send to the last byte.
         self.wall_s: float | None = None
         self._prompts = prompts
+        self._endpoint = endpoint
         super().__init__(
             {
                 "mode": "measured",
@@ -135,7 +137,7 @@ class MeasuredLoad(_Driven):
         index = int(event["request"])
         trace = RequestTrace(self._prompts[event["prompt"]].conversation, event["at"])
         trace.chunks = [_chunk(*item) for item in event["chunks"]]
-        _end(trace, event)
+        _end(trace, event, self._endpoint)
         self.traces[index] = trace
         return index
 
@@ -147,14 +149,14 @@ def _chunk(ms: float, tokens: int | None, text: str, ids: list[int] | None) -> C
     return Chunk(ms, tokens, text, tuple(ids) if ids else None)
 
 
-def _end(trace: RequestTrace, event: dict[str, Any]) -> None:
+def _end(trace: RequestTrace, event: dict[str, Any], endpoint: Endpoint) -> None:
     trace.finish_reason = event["finish_reason"]
     trace.prompt_tokens = event["prompt_tokens"]
     trace.output_tokens = event["output_tokens"]
     trace.steps = _steps(event["speculation"])
     if event["problem"]:
         kind, detail = event["problem"]["kind"], event["problem"]["detail"]
-        trace.problem = Problem(f"stream.{kind}", {"detail": detail})
+        trace.problem = Problem(f"stream.{kind}", {"detail": endpoint.without_key(detail)})
     trace.ended = True
 
 

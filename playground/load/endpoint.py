@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
+from ..config import Config
+from ..domain.base_url import BaseUrl, without_secrets
 from ..domain.errors import InvalidInput
+from ..domain.settings import Api
 from ..domain.workload import Conversation, Sampling
 
-Api = Literal["chat", "completions"]
+# Fewer characters of a key give nothing away.
+CUT_KEY = 4
 PATHS: dict[Api, str] = {"chat": "/chat/completions", "completions": "/completions"}
 
 
@@ -19,7 +24,8 @@ PATHS: dict[Api, str] = {"chat": "/chat/completions", "completions": "/completio
 class Capabilities:
     """What an endpoint does beyond the OpenAI API's core. vLLM does all of it, so all is the default.
 
-    `token_ids` and `running_usage` were seen in an answer; the others were accepted, which is all one can see.
+    `token_ids` and `running_usage` were seen in an answer. The others were accepted, which is all one can see,
+    unless the endpoint told that a salt changed nothing. `refused` names sampling parameters.
     """
 
     token_ids: bool = True
@@ -27,7 +33,14 @@ class Capabilities:
     usage: bool = True
     cache_salt: bool = True
     ignore_eos: bool = True
+    refused: tuple[str, ...] = ()
     max_model_len: int | None = None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What it does not know or refuses, by name."""
+        named = ("token_ids", "running_usage", "usage", "cache_salt", "ignore_eos")
+        return (*(name for name in named if not getattr(self, name)), *self.refused)
 
 
 @dataclass(frozen=True)
@@ -47,33 +60,48 @@ class Endpoint:
     @classmethod
     def from_url(cls, base_url: str, model: str, *, api: Api = "chat", key: str | None = None) -> Endpoint:
         """`base_url` with or without /v1. Raises InvalidInput for what is no http(s) address."""
-        try:
-            parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
-            port = parts.port
-        except ValueError as error:
-            raise InvalidInput("endpoint.bad_url", url=base_url) from error
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise InvalidInput("endpoint.bad_url", url=base_url)
-        path = parts.path.rstrip("/")
-        tls = parts.scheme == "https"
-        return cls(
-            model,
-            host=parts.hostname,
-            port=port or (443 if tls else 80),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            api=api,
-            tls=tls,
-            base_path=path if path.endswith("/v1") else f"{path}/v1",
-        )
+        url = _address(base_url)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return cls(model, host=url.host, port=url.port, headers=headers, api=api, tls=url.tls, base_path=url.path)
+
+    @classmethod
+    def attached(cls, config: Config, base_url: str, model: str, api: Api, key: str | None = None) -> Endpoint:
+        """An endpoint that somebody else runs, with the host's key for it, else `key`.
+
+        Raises InvalidInput for what is no address, or none that this host allows.
+        """
+        url = _address(base_url)
+        if config.endpoints and not any(allowed.covers(url) for allowed in config.endpoints):
+            allowed = ", ".join(str(allowed) for allowed in config.endpoints)
+            raise InvalidInput("endpoint.not_allowed", url=str(url), allowed=allowed)
+        return cls.from_url(base_url, model, api=api, key=config.endpoint_key(url) or key)
 
     @property
     def url(self) -> str:
         """The base URL as a person would type it; an engine on a Unix socket has a stand-in for a host."""
-        if self.uds is not None:
-            return f"http://localhost{self.base_path}"
-        host = f"[{self.host}]" if ":" in (self.host or "") else self.host
-        standard = self.port == (443 if self.tls else 80)
-        return f"http{'s' * self.tls}://{host}{'' if standard else f':{self.port}'}{self.base_path}"
+        return str(self._where)
+
+    @property
+    def _where(self) -> BaseUrl:
+        if self.uds is not None or self.host is None or self.port is None:
+            return BaseUrl(False, "localhost", 80, self.base_path)
+        return BaseUrl(self.tls, self.host, self.port, self.base_path)
+
+    def without_key(self, text: str) -> str:
+        """`text` fit to be kept and shown: some servers repeat a key that they refuse."""
+        for value in self.headers.values():
+            key = value.removeprefix("Bearer ")
+            text = text.replace(key, "…")
+            # A message that is cut short may end within it.
+            cut = next((n for n in range(len(key), CUT_KEY, -1) if text.endswith(key[:n])), 0)
+            text = text[: len(text) - cut]
+        return text
+
+    def as_curl(self, body: Mapping[str, Any]) -> str:
+        """The request as one would type it. The key stays a variable's name."""
+        key = ' --header "Authorization: Bearer $OPENAI_API_KEY"' if self.headers else ""
+        content = shlex.quote(json.dumps(body, ensure_ascii=False))
+        return f"curl --no-buffer{key} {self.url}{self.path} --json {content}"
 
     @property
     def path(self) -> str:
@@ -90,7 +118,7 @@ class Endpoint:
             "port": self.port,
             "tls": self.tls,
             "path": self.base_path + self.path,
-            "headers": {"Host": urlsplit(self.url).netloc, **self.headers},
+            "headers": {"Host": self._where.netloc, **self.headers},
         }
 
     def body(self, conversation: Conversation, sampling: Sampling) -> dict[str, Any]:
@@ -99,8 +127,8 @@ class Endpoint:
         parameters = sampling.model_dump(exclude_none=True)
         if not parameters["stop"]:
             del parameters["stop"]
-        if not known.ignore_eos:
-            del parameters["ignore_eos"]
+        for name in (*known.refused, *(() if known.ignore_eos else ("ignore_eos",))):
+            parameters.pop(name, None)
         options = {"include_usage": True} if known.usage else {}
         if known.running_usage:
             options["continuous_usage_stats"] = True
@@ -122,3 +150,10 @@ class Endpoint:
     def new_salt(self, salted: bool) -> str | None:
         """A prefix-cache salt; without one, a prompt seen before is served from the engine's prefix cache."""
         return uuid.uuid4().hex if salted and self.capabilities.cache_salt else None
+
+
+def _address(base_url: str) -> BaseUrl:
+    try:
+        return BaseUrl.parse(base_url).api
+    except ValueError:
+        raise InvalidInput("endpoint.bad_url", url=without_secrets(base_url)) from None

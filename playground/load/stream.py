@@ -45,6 +45,8 @@ class StreamReader:
         self._error_body = b""
         self._complete = False
         self._now = 0.0
+        # Tokens in all deltas so far; None once one came uncounted.
+        self._counted: int | None = 0
         self._deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> None:
@@ -122,24 +124,18 @@ class StreamReader:
             raise StreamProblem("malformed", data[:200].decode(errors="replace"))
         if "error" in payload or payload.get("object") == "error":
             raise StreamProblem("engine", _error_text(payload))
-        usage, metrics, running = payload.get("usage"), payload.get("metrics"), None
-        if usage:
-            running = self._on_usage(usage)
-        if metrics:
+        counted: int | None = None
+        if usage := payload.get("usage"):
+            counted = usage.get("completion_tokens")
+            if counted is not None:
+                self.output_tokens = counted
+                self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
+        if metrics := payload.get("metrics"):
             self.speculation = metrics.get("speculative_decoding") or self.speculation
         for choice in payload.get("choices") or ():
-            self._on_choice(choice, running)
+            self._on_choice(choice, counted)
 
-    def _on_usage(self, usage: dict[str, Any]) -> int | None:
-        """The tokens that this payload's running usage adds, or None if it counts none."""
-        now = usage.get("completion_tokens")
-        if now is None:
-            return None
-        before, self.output_tokens = self.output_tokens or 0, now
-        self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
-        return int(now) - before
-
-    def _on_choice(self, choice: dict[str, Any], running: int | None) -> None:
+    def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
         if reason := choice.get("finish_reason"):
             self.finish_reason = reason
         text = choice.get("text") or ""
@@ -147,10 +143,14 @@ class StreamReader:
             thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
             text = thought + (delta.get("content") or "") or text
         ids = choice.get("token_ids")
-        tokens = len(ids) if ids else running
+        tokens = len(ids) if ids else None
+        if not ids and usage is not None and self._counted is not None:
+            # After text that nobody counted, a usage is the final one, and tells nothing about this chunk.
+            tokens = max(usage - self._counted, 0)
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
             self._deltas.append((self._now, tokens, text, ids or None))
+            self._counted = None if tokens is None or self._counted is None else self._counted + tokens
 
     def _http_error(self) -> str:
         status = self._parser.get_status_code()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from ..domain.errors import InvalidInput
-from ..domain.records import RequestTrace, Run, Sample, SideRecord
+from ..domain.records import RequestTrace, Run, Trial
 from . import rows
 from .migrations import migrations
 
@@ -73,27 +74,24 @@ class History:
             db.table("runs").insert(rows.run_row(run))
             db.table("sides").insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
 
-    def save_side(self, run_id: str, position: int, side: SideRecord) -> None:
+    def save_trial(self, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]) -> None:
+        """Write the trial as it stands, and these of its requests, by their number in it."""
         with self._writing() as db:
-            db.table("sides").upsert(rows.side_row(run_id, position, side), pk=("run_id", "position"))
-
-    def save_request(self, run_id: str, position: int, number: int, trace: RequestTrace) -> None:
-        with self._writing() as db:
-            _write_requests(db, run_id, position, {number: trace})
-
-    def save_samples(self, run_id: str, position: int, samples: Sequence[Sample]) -> None:
-        with self._writing() as db:
-            _write_samples(db, run_id, position, samples)
+            _write_trial(db, run_id, position, trial, requests)
 
     def finish(self, run: Run) -> None:
         """Write the run's status and all there is of its sides, unfinished requests included."""
         with self._writing() as db:
             row = rows.run_row(run)
-            db.table("runs").update(run.id, {name: row[name] for name in ("status", "machine", "problem")})
+            db.table("runs").update(
+                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs")}
+            )
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
-                _write_requests(db, run.id, position, dict(enumerate(side.requests)))
-                _write_samples(db, run.id, position, side.samples)
+                for trial in side.trials:
+                    _write_trial(db, run.id, position, trial, dict(enumerate(trial.requests)))
+                samples = (rows.sample_row(run.id, position, sample) for sample in side.samples)
+                db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
 
     def mark_interrupted(self) -> int:
         """Runs that still say "running" although nothing runs: cut off with their process. Returns how many."""
@@ -115,9 +113,10 @@ class History:
             where.append(
                 "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
                 " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
+                " OR settings ->> '$.model' LIKE ? ESCAPE '\\'"
                 " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
             )
-            values += [_like(model)] * 2
+            values += [_like(model)] * 3
         if preset:
             where.append("runs.preset = ?")
             values.append(preset)
@@ -141,11 +140,15 @@ class History:
             for row in list(db.table("sides").rows_where("run_id = ?", [run_id], order_by="position")):
                 key = [run_id, row["position"]]
                 where = "run_id = ? AND position = ?"
-                requests = [
-                    rows.request_of(r) for r in db.table("requests").rows_where(where, key, order_by="number")
+                requests: dict[int, list[RequestTrace]] = defaultdict(list)
+                for found_request in db.table("requests").rows_where(where, key, order_by="number"):
+                    requests[found_request["round"]].append(rows.request_of(found_request))
+                trials = [
+                    rows.trial_of(r, requests[r["round"]])
+                    for r in db.table("trials").rows_where(where, key, order_by="round")
                 ]
                 samples = [rows.sample_of(r) for r in db.table("samples").rows_where(where, key, order_by="ms")]
-                sides.append(rows.side_of(row, requests, samples))
+                sides.append(rows.side_of(row, trials, samples))
             return rows.run_of(found[0], sides)
 
     @staticmethod
@@ -168,14 +171,12 @@ class History:
         )
 
 
-def _write_requests(db: Database, run_id: str, position: int, traces: Mapping[int, RequestTrace]) -> None:
-    found = (rows.request_row(run_id, position, number, trace) for number, trace in traces.items())
-    db.table("requests").upsert_all(found, pk=("run_id", "position", "number"))
-
-
-def _write_samples(db: Database, run_id: str, position: int, samples: Sequence[Sample]) -> None:
-    found = (rows.sample_row(run_id, position, sample) for sample in samples)
-    db.table("samples").upsert_all(found, pk=("run_id", "position", "ms"))
+def _write_trial(
+    db: Database, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]
+) -> None:
+    db.table("trials").upsert(rows.trial_row(run_id, position, trial), pk=("run_id", "position", "round"))
+    found = (rows.request_row(run_id, position, trial.round, number, trace) for number, trace in requests.items())
+    db.table("requests").upsert_all(found, pk=("run_id", "position", "round", "number"))
 
 
 def _like(text: str) -> str:

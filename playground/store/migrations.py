@@ -73,3 +73,38 @@ def history(db: Database) -> None:
         foreign_keys=[("run_id", "runs", "id")],
     )
     db.table("runs").create_index(["created_at"])
+
+
+@migrations(name="002_trials")
+def trials(db: Database) -> None:
+    """Each side's trials, one a round: counters move there from the sides, and requests name their round."""
+    db.table("trials").create(
+        {
+            "run_id": str,
+            "position": int,
+            "round": int,
+            "started_ms": float,
+            "before": str,
+            "after": str,
+            "complete": int,
+        },
+        pk=("run_id", "position", "round"),
+        not_null={"started_ms", "complete"},
+        foreign_keys=[("run_id", "runs", "id")],
+    )
+    # What was raced before: one trial a side.
+    db.conn.execute(
+        "INSERT INTO trials SELECT run_id, position, 0, 0.0, before, after, "
+        "(SELECT status = 'done' FROM runs WHERE id = run_id) FROM sides"
+    )
+    db.table("sides").transform(drop={"before", "after"})
+    db.table("requests").add_column("round", int, not_null_default=0)
+    db.table("requests").transform(pk=("run_id", "position", "round", "number"))
+    db.table("runs").add_column("measurement", str)
+    db.table("runs").add_column("outputs", str)
+
+
+@migrations(name="003_attached")
+def attached(db: Database) -> None:
+    """A side may be an endpoint that somebody else runs: what that one does without."""
+    db.table("sides").add_column("missing", str)

@@ -6,11 +6,28 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, StepArrays
-from ..domain.settings import EngineSettings
+from pydantic import TypeAdapter
+
+from ..domain.measurement import Measurement
+from ..domain.records import (
+    Chunk,
+    Counters,
+    OutputEvidence,
+    Problem,
+    Repeats,
+    RequestTrace,
+    Run,
+    Sample,
+    SideRecord,
+    StepArrays,
+    TopLogprobs,
+    Trial,
+)
+from ..domain.settings import SideSettings
 from ..domain.workload import Message, Workload
 
 Row = dict[str, Any]
+SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 
 
 def _dump(value: object) -> str | None:
@@ -31,8 +48,10 @@ def run_row(run: Run) -> Row:
         "seed": run.seed,
         # With its nulls: None is not every field's default.
         "workload": run.workload.model_dump_json(),
+        "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": _problem_text(run.problem),
+        "outputs": evidence_row(run.outputs) if run.outputs else None,
     }
 
 
@@ -47,18 +66,30 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
-        "before": _dump(asdict(side.before)) if side.before else None,
-        "after": _dump(asdict(side.after)) if side.after else None,
+        "missing": _dump(side.missing),
         "problem": _problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
 
 
-def request_row(run_id: str, position: int, number: int, trace: RequestTrace) -> Row:
-    """Chunks are stored as [ms, tokens, text]; token ids once for the whole answer."""
+def trial_row(run_id: str, position: int, trial: Trial) -> Row:
     return {
         "run_id": run_id,
         "position": position,
+        "round": trial.round,
+        "started_ms": trial.started_ms,
+        "before": _dump(asdict(trial.before)) if trial.before else None,
+        "after": _dump(asdict(trial.after)) if trial.after else None,
+        "complete": trial.complete,
+    }
+
+
+def request_row(run_id: str, position: int, round_number: int, number: int, trace: RequestTrace) -> Row:
+    """`number` counts within the trial. Chunks are stored as [ms, tokens, text]; token ids once an answer."""
+    return {
+        "run_id": run_id,
+        "position": position,
+        "round": round_number,
         "number": number,
         "sent_ms": trace.sent_ms,
         "conversation": _dump([message.model_dump() for message in trace.conversation]),
@@ -92,27 +123,39 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         preset=row["preset"],
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
+        measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
+        outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
         sides=sides,
     )
 
 
-def side_of(row: Row, requests: list[RequestTrace], samples: list[Sample]) -> SideRecord:
+def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
     return SideRecord(
         label=row["label"],
-        settings=EngineSettings.model_validate_json(row["settings"]),
+        settings=SETTINGS.validate_json(row["settings"]),
         command=row["command"],
         runtime_version=row["runtime_version"],
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
-        requests=requests,
+        missing=tuple(_load(row["missing"]) or ()),
+        trials=trials,
         samples=samples,
-        before=_counters(_load(row["before"])),
-        after=_counters(_load(row["after"])),
         problem=_problem(row["problem"]),
         log_tail=_load(row["log_tail"]) or [],
+    )
+
+
+def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
+    return Trial(
+        round=row["round"],
+        started_ms=row["started_ms"],
+        requests=requests,
+        before=_counters(_load(row["before"])),
+        after=_counters(_load(row["after"])),
+        complete=bool(row["complete"]),
     )
 
 
@@ -142,6 +185,27 @@ def sample_of(row: Row) -> Sample:
     counters = _counters(_load(row["counters"]))
     assert counters is not None
     return Sample(row["ms"], counters)
+
+
+def evidence_row(evidence: OutputEvidence) -> str:
+    """Logprobs as [side, prompt, position, [[token, logprob], ...]], repeats as [side, [token ids, ...]]."""
+    return json.dumps(
+        {
+            "logprobs": [[o.side, o.prompt, o.position, list(o.top.items())] for o in evidence.logprobs],
+            "repeats": [[o.side, o.answers] for o in evidence.repeats],
+        }
+    )
+
+
+def evidence_of(text: str) -> OutputEvidence:
+    values = json.loads(text)
+    return OutputEvidence(
+        tuple(TopLogprobs(side, prompt, at, dict(top)) for side, prompt, at, top in values["logprobs"]),
+        tuple(
+            Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
+            for side, answers in values["repeats"]
+        ),
+    )
 
 
 def _counters(values: Row | None) -> Counters | None:

@@ -1,9 +1,8 @@
-"""The Compare tab: preset, sides, prompt, Race and Stop, both answers, charts."""
+"""The Compare tab: preset, sides, prompt, measurement, the buttons that start a run, and what it shows."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -12,18 +11,17 @@ import gradio as gr
 
 from .. import presets
 from ..compare import Comparison
-from ..domain.errors import HostBusy, InvalidInput, PlaygroundError
-from ..domain.records import Status
+from ..domain.errors import InvalidInput
+from ..domain.records import Mode
 from ..domain.workload import Workload
 from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
-from ..text import Locale, say, say_problem
-from . import form, view
+from ..text import Locale, say
+from . import form, measure_form, runs, view
 from .labels import label, visitor_locale
+from .runs import Controls
 
-REPAINT_S = 0.04
-CHARTS_S = 0.5
 ROLES = ("user", "assistant")
 
 
@@ -43,19 +41,14 @@ class CompareTab:
     top_k: gr.Textbox
     seed: gr.Number
     ignore_eos: gr.Checkbox
-    race: gr.Button
-    stop: gr.Button
-    watch: gr.Button
-    wait: gr.Button
-    stop_engines: gr.Button
-    message: gr.HTML
+    measurement: gr.HTML
+    controls: Controls
     panes: gr.HTML
     charts: gr.HTML
-    run_id: gr.State
 
     def inputs(self) -> set[Any]:
-        own = {self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature}
-        own |= {self.top_p, self.top_k, self.seed, self.ignore_eos}
+        own: set[Any] = {self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature}
+        own |= {self.top_p, self.top_k, self.seed, self.ignore_eos, self.measurement, self.controls.asked}
         return own | {component for side in self.sides for component in side.components()}
 
 
@@ -92,13 +85,9 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos = gr.Checkbox(sampling.ignore_eos, label=label("ignore_eos"))
         system = gr.Textbox("", label=label("system"), lines=2)
         turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2)
-    with gr.Row():
-        race = gr.Button(label("race"), variant="primary", scale=2, elem_id="race")
-        stop = gr.Button(label("stop"), variant="stop", visible=False, elem_id="stop")
-        watch = gr.Button(label("watch"), visible=False, elem_id="watch")
-        wait = gr.Button(label("wait"), visible=False, elem_id="wait")
-        stop_engines = gr.Button(label("stop_engines"), variant="secondary", elem_id="stop-engines")
-    message = gr.HTML(apply_default_css=False, elem_id="message")
+    with gr.Accordion(label("measurement"), open=False):
+        measurement = measure_form.build(first)
+    controls = runs.build()
     return CompareTab(
         preset=preset,
         card=shown,
@@ -112,136 +101,31 @@ def build(host: Host, machine: Machine) -> CompareTab:
         top_k=top_k,
         seed=seed,
         ignore_eos=ignore_eos,
-        race=race,
-        stop=stop,
-        watch=watch,
-        wait=wait,
-        stop_engines=stop_engines,
-        message=message,
+        measurement=measurement,
+        controls=controls,
         panes=view.panes(),
         charts=view.chart_grid(),
-        run_id=gr.State(""),
     )
 
 
 def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
-    """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
-    runs = _Runs(tab, host)
-    started = [tab.run_id, tab.race, tab.stop, tab.stop_engines, tab.watch, tab.wait, tab.message]
+    """Connect the events."""
 
     def on_preset(name: str, request: gr.Request) -> dict[Any, Any]:
         return _filled(tab, presets.load(name), machine, visitor_locale(request))
 
     filled: list[Any] = [tab.card, tab.prompt, tab.system, tab.turns, tab.max_tokens, tab.temperature]
-    filled += [tab.top_p, tab.top_k, tab.seed, tab.ignore_eos]
-    filled += [part for side in tab.sides for part in (side.column, *side.components())]
+    filled += [tab.top_p, tab.top_k, tab.seed, tab.ignore_eos, tab.measurement]
+    filled += [part for side in tab.sides for part in side.outputs()]
     tab.preset.input(on_preset, tab.preset, filled, show_progress="hidden")
 
-    for button, handler, inputs in (
-        (tab.race, runs.start, tab.inputs()),
-        (tab.wait, runs.queue, tab.inputs()),
-        (tab.watch, runs.join, None),
-    ):
-        begun = button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
-        streams = {"show_progress": "hidden", "concurrency_limit": None}
-        # The page's framework searches its whole tree for each output of each message: the panes alone, then.
-        painted = begun.then(runs.paint, tab.run_id, tab.panes, **streams)
-        painted.then(runs.ended, None, [tab.race, tab.stop, tab.stop_engines], show_progress="hidden")
-        begun.then(runs.draw, tab.run_id, tab.charts, **streams)
-    tab.stop.click(runs.stop, tab.run_id, None, show_progress="hidden", concurrency_limit=None)
-    tab.stop_engines.click(runs.stop_engines, None, tab.message, concurrency_limit=None)
+    def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
+        return _comparison(tab, host, given, mode)
+
+    runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
 
 
-class _Runs:
-    """The handlers that start, follow and stop a run."""
-
-    def __init__(self, tab: CompareTab, host: Host) -> None:
-        self._tab = tab
-        self._host = host
-
-    async def start(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(given, visitor_locale(request), wait=False)
-
-    async def queue(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(given, visitor_locale(request), wait=True)
-
-    async def join(self) -> dict[Any, Any]:
-        """Watch the run that holds the engines."""
-        tab, live = self._tab, self._host.live
-        shown = {tab.stop: gr.update(visible=live is not None and not live.finished)}
-        return {tab.run_id: live.run.id if live else "", **self._buttons(busy=False), tab.message: "", **shown}
-
-    async def _begin(self, given: Mapping[Any, Any], locale: Locale, wait: bool) -> dict[Any, Any]:
-        tab = self._tab
-        try:
-            self._host.open()
-            comparison = _comparison(tab, self._host, given)
-            await self._host.start(comparison, say("host.page", locale), wait=wait)
-        except HostBusy as busy:
-            return {tab.run_id: "", tab.message: alert(busy, locale), **self._buttons(busy=True)}
-        except PlaygroundError as error:
-            return {tab.run_id: "", tab.message: alert(error, locale), **self._buttons(busy=False)}
-        disabled = gr.update(interactive=False)
-        shown = {tab.race: disabled, tab.stop_engines: disabled, tab.stop: gr.update(visible=True)}
-        return {tab.run_id: comparison.run.id, tab.message: "", **self._buttons(busy=False), **shown}
-
-    def _buttons(self, busy: bool) -> dict[Any, Any]:
-        """Watching is possible only if the run that is in the way is one of this process."""
-        tab, live = self._tab, self._host.live
-        can_watch = busy and live is not None and not live.finished
-        return {tab.watch: gr.update(visible=can_watch), tab.wait: gr.update(visible=busy)}
-
-    def _followed(self, run_id: str) -> Comparison | None:
-        return self._host.followed(run_id) if run_id else None
-
-    async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        comparison = self._followed(run_id)
-        if comparison is None:
-            # A generator that yields nothing would empty its outputs.
-            yield gr.skip()
-            return
-        painter = view.Painter(self._host.config, comparison.run, visitor_locale(request), comparison)
-        yield painter.paint(whole=True)
-        while not comparison.finished:
-            await asyncio.sleep(REPAINT_S)
-            yield painter.paint()
-        yield painter.paint(whole=True)
-
-    async def ended(self) -> dict[Any, Any]:
-        tab = self._tab
-        enabled = gr.update(interactive=True)
-        return {tab.race: enabled, tab.stop: gr.update(visible=False), tab.stop_engines: enabled}
-
-    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        comparison, locale = self._followed(run_id), visitor_locale(request)
-        if comparison is None:
-            yield gr.skip()
-            return
-        status: Status = "running"
-        while status == "running":
-            status = comparison.run.status
-            if comparison.phase in ("streaming", "finished"):
-                yield await asyncio.to_thread(view.draw, comparison.run, locale)
-            await asyncio.sleep(CHARTS_S)
-
-    async def stop(self, run_id: str) -> None:
-        if comparison := self._followed(run_id):
-            comparison.stop()
-
-    async def stop_engines(self, request: gr.Request) -> str:
-        locale = visitor_locale(request)
-        if self._host.pool.holder is not None:
-            return f'<div class="alert"><p>{escape(say("ui.engines_busy", locale))}</p></div>'
-        await self._host.pool.stop_all()
-        return f"<p>{escape(say('ui.engines_stopped', locale))}</p>"
-
-
-def alert(error: PlaygroundError, locale: Locale) -> str:
-    """An error as the page shows it."""
-    return f'<div class="alert" role="alert"><p>{escape(say_problem(error, locale))}</p></div>'
-
-
-def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> Comparison:
+def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
     preset = presets.load(given[tab.preset])
     sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
@@ -259,10 +143,14 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> Compar
         "turns": _turns(given[tab.turns] or ""),
         "sampling": sampling,
     }
-    asked = presets.validate(Workload, workload, where="prompt")
+    measurement, objective = measure_form.read(given[tab.measurement], preset)
+    asked = presets.validate(Workload, {**workload, "objective": objective}, where="prompt")
     # Once changed on the page it is not the preset any more.
     unchanged = sides == preset.sides and asked == preset.workload
-    return host.comparison(sides, asked, preset.name if unchanged else None)
+    if mode == "race":
+        return host.comparison(sides, asked, preset=preset.name if unchanged else None)
+    unchanged = unchanged and measurement == preset.measurement
+    return host.comparison(sides, asked, measurement, preset=preset.name if unchanged else None)
 
 
 def _turns(text: str) -> list[dict[str, str]]:
@@ -292,6 +180,7 @@ def _filled(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
         tab.top_k: "" if sampling.top_k is None else str(sampling.top_k),
         tab.seed: sampling.seed,
         tab.ignore_eos: sampling.ignore_eos,
+        tab.measurement: measure_form.values(preset.measurement, workload.objective),
     }
     for index, side in enumerate(tab.sides):
         changed |= form.updates(side, preset.sides[index] if index < len(preset.sides) else None)

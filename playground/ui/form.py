@@ -13,8 +13,9 @@ import gradio as gr
 from .. import models
 from ..config import Config
 from ..domain.errors import InvalidInput
-from ..domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from ..domain.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
 from ..engine import runtime
+from ..load.endpoint import PATHS
 from ..presets import Side, choices, validate
 from . import view
 from .labels import label
@@ -28,10 +29,16 @@ OWN_FIELDS = {"method", "model", "num_speculative_tokens", "prompt_lookup_min", 
 
 @dataclass
 class SideForm:
-    """The components of one side; `column` holds them all."""
+    """The components of one side; `column` holds them all, of `engine` and `endpoint` one is shown."""
 
     column: gr.Column
+    engine: gr.Tabs
+    endpoint: gr.Column
     label: gr.Textbox
+    attached: gr.Checkbox
+    base_url: gr.Textbox
+    model: gr.Textbox
+    api: gr.Dropdown
     target: gr.Dropdown
     method: gr.Dropdown
     draft: gr.Dropdown
@@ -46,8 +53,13 @@ class SideForm:
 
     def components(self) -> list[gr.components.Component]:
         """All inputs, in a fixed order."""
-        named = [self.label, self.target, self.method, self.draft, self.k, self.lookup_min, self.lookup_max]
+        named = [self.label, self.attached, self.base_url, self.model, self.api]
+        named += [self.target, self.method, self.draft, self.k, self.lookup_min, self.lookup_max]
         return [*named, self.more, self.runtime, self.extra_flags, self.trust_remote_code, self.knobs]
+
+    def outputs(self) -> list[Any]:
+        """All that `updates` may change."""
+        return [self.column, self.engine, self.endpoint, *self.components()]
 
 
 def build(config: Config, side: Side, visible: bool) -> SideForm:
@@ -56,7 +68,14 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
     values = _values(side)
     with gr.Column(visible=visible, min_width=280) as column:
         name = gr.Textbox(values["label"], label=label("label"), max_lines=1)
-        with gr.Tabs():
+        attached = gr.Checkbox(values["attached"], label=label("attached"))
+        with gr.Column(visible=values["attached"]) as endpoint:
+            base_url = gr.Textbox(
+                values["base_url"], label=label("base_url"), info=label("base_url_info"), max_lines=1
+            )
+            model = gr.Textbox(values["model"], label=label("endpoint_model"), max_lines=1)
+            api = gr.Dropdown(list(PATHS), value=values["api"], label=label("endpoint_api"))
+        with gr.Tabs(visible=not values["attached"]) as engine:
             with gr.Tab(label("tab_basics")):
                 target = gr.Dropdown(
                     offered,
@@ -110,7 +129,28 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
                     label=label("trust_remote_code"),
                     visible=config.trust_remote_code,
                 )
-    form = SideForm(column, name, target, method, draft, k, low, high, more, which, flags, trust, knobs)
+    form = SideForm(
+        column=column,
+        engine=engine,
+        endpoint=endpoint,
+        label=name,
+        attached=attached,
+        base_url=base_url,
+        model=model,
+        api=api,
+        target=target,
+        method=method,
+        draft=draft,
+        k=k,
+        lookup_min=low,
+        lookup_max=high,
+        more=more,
+        runtime=which,
+        extra_flags=flags,
+        trust_remote_code=trust,
+        knobs=knobs,
+    )
+    attached.input(_on_attached, attached, [engine, endpoint], show_progress="hidden", queue=False)
     method.input(_on_method, method, [draft, k, low, high, more], show_progress="hidden", queue=False)
     return form
 
@@ -126,6 +166,10 @@ def _text(value: int | float | bool | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _on_attached(attached: bool) -> list[Any]:
+    return [gr.update(visible=not attached), gr.update(visible=attached)]
+
+
 def _on_method(method: str) -> list[Any]:
     speculates = method != "off"
     lookup = method in LOOKUP
@@ -135,11 +179,18 @@ def _on_method(method: str) -> list[Any]:
 
 def _values(side: Side) -> dict[str, Any]:
     """What the components show for `side`, by component name."""
-    settings = side.engine
+    settings, endpoint = side.engine, dict[str, Any]()
+    if isinstance(settings, AttachedEndpoint):
+        # The engine's fields are hidden, and hold what they begin with.
+        settings, endpoint = EngineSettings(target=models.EMBEDDED), settings.model_dump()
     speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
     more = {key: value for key, value in speculation.items() if key not in OWN_FIELDS}
     return {
         "label": side.label,
+        "attached": bool(endpoint),
+        "base_url": endpoint.get("base_url", ""),
+        "model": endpoint.get("model", ""),
+        "api": endpoint.get("api", "chat"),
         "target": settings.target,
         "method": speculation["method"],
         "draft": settings.draft or "",
@@ -163,9 +214,16 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     shown = dict(
         zip((form.draft, form.k, form.lookup_min, form.lookup_max, form.more), _on_method(method), strict=True)
     )
+    engine, endpoint = _on_attached(values["attached"])
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
+        form.engine: engine,
+        form.endpoint: endpoint,
         form.label: values["label"],
+        form.attached: values["attached"],
+        form.base_url: values["base_url"],
+        form.model: values["model"],
+        form.api: values["api"],
         form.target: values["target"],
         form.method: method,
         form.runtime: values["runtime"],
@@ -187,6 +245,13 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
 def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
     """Frozen settings from the form's values. Raises InvalidInput that names side and field."""
     name = str(given[form.label]).strip()
+    if given[form.attached]:
+        endpoint = {
+            "base_url": (given[form.base_url] or "").strip(),
+            "model": (given[form.model] or "").strip(),
+            "api": given[form.api],
+        }
+        return Side(label=name or "?", engine=validate(AttachedEndpoint, endpoint, where=name or "?"))
     method = given[form.method]
     speculation: dict[str, Any] = {"method": method}
     if method != "off":

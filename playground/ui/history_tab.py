@@ -15,7 +15,7 @@ from ..text import Locale, say
 from . import view
 from .labels import label, visitor_locale
 
-COLUMNS = ("time", "preset", "sides", "prompt", "status")
+COLUMNS = ("time", "preset", "sides", "mode", "prompt", "status")
 
 
 @dataclass
@@ -70,8 +70,8 @@ def wire(tab: HistoryTab, host: Host) -> None:
         if run is None:
             return {}
         locale = visitor_locale(request)
-        painter = view.Painter(host.config, run, locale)
-        return {tab.panes: painter.paint(whole=True), tab.charts: view.draw(run, locale)}
+        painter = view.painter(host.config, run, locale)
+        return {tab.panes: painter.paint(whole=True), tab.charts: view.Drawer(run, locale).draw()}
 
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
@@ -84,6 +84,7 @@ def _cells(item: Summary, locale: Locale) -> list[str]:
         item.created_at.replace("T", " ")[:19],
         item.preset or "-",
         " | ".join(item.labels),
+        say(f"race.mode_{item.mode}", locale),
         item.prompt.replace("\n", " ")[:80],
         say(f"race.{item.status}", locale),
     ]

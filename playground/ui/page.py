@@ -33,14 +33,14 @@ def build(host: Host) -> gr.Blocks:
         async def arrive(preset: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
-            busy = host.live is not None and not host.live.finished
+            busy = host.latest is not None and not host.latest.finished
             return {
                 header: _header(machine, locale),
                 compare.card: compare_tab.card(presets.load(preset), machine, locale),
-                compare.watch: gr.update(visible=busy),
+                compare.controls.watch: gr.update(visible=busy),
             }
 
-        arrived = [header, compare.card, compare.watch]
+        arrived = [header, compare.card, compare.controls.watch]
         page.load(arrive, compare.preset, arrived, show_progress="hidden")
     return page
 
@@ -55,8 +55,8 @@ def launch_options(host: Host) -> dict[str, Any]:
         "css_paths": view.ASSETS / "style.css",
         "theme": gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
         "run_history": False,
-        # Nothing is uploaded here, and the door stands open: let little through.
-        "max_file_size": "1mb",
+        # Files of prompts. The door stands open: let no more through.
+        "max_file_size": "20mb",
         "enable_monitoring": False,
         "footer_links": [],
         "quiet": True,

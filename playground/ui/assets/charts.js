@@ -1,7 +1,8 @@
 // Charts drawn by plotly.js itself: gr.Plot rebuilds its whole chart on every change, which flickers. The library is
 // loaded with the first figure, so that the page is usable before it.
-const boxes = {};
-const drawn = {};
+const grid = element.querySelector('.chart-grid');
+let boxes = {};
+let drawn = {};
 let loading = null;
 let latest = 0;
 
@@ -17,6 +18,19 @@ function library() {
   return loading;
 }
 
+// A race and a measured run have charts of their own.
+function arrange(names) {
+  if (names.join() === Object.keys(boxes).join()) return;
+  for (const box of Object.values(boxes)) window.Plotly.purge(box);
+  grid.replaceChildren();
+  drawn = {};
+  boxes = Object.fromEntries(names.map((name) => [name, document.createElement('div')]));
+  for (const [name, box] of Object.entries(boxes)) {
+    box.dataset.chart = name;
+    grid.appendChild(box);
+  }
+}
+
 async function show() {
   if (!props.value) return;
   const message = element.querySelector('.charts-message');
@@ -28,16 +42,17 @@ async function show() {
   }
   const colour = getComputedStyle(element).color;
   const drawing = ++latest;
-  for (const [name, figure] of Object.entries(JSON.parse(props.value))) {
+  const figures = Object.entries(JSON.parse(props.value));
+  arrange(figures.map(([name]) => name));
+  for (const [name, figure] of figures) {
     const text = colour + JSON.stringify(figure);
     if (drawn[name] === text) continue;
     // One chart a frame, so that tokens get painted in between.
     await new Promise(requestAnimationFrame);
     if (drawing !== latest) return;
     drawn[name] = text;
-    const box = (boxes[name] ??= element.querySelector(`[data-chart="${name}"]`));
     const layout = {...figure.layout, autosize: true, font: {...figure.layout.font, color: colour}};
-    await window.Plotly.react(box, figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: false});
+    await window.Plotly.react(boxes[name], figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: false});
   }
 }
 

@@ -1,0 +1,97 @@
+"""Run presets on this host for real, in race and in measured mode, and keep the results as JSON.
+
+    python benchmarks/recording.py DESTINATION PRESET... [--idle]
+
+For each preset DESTINATION gets NAME.race.json and NAME.measured.json (documents as the command line prints them,
+the measured one without its requests). It says what the GPUs' memory was before and after, and with --idle what an
+idle engine cost the first side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pynvml
+from common import folder
+from idle_engine import idle_cost
+
+from playground import presets
+from playground.conclusions import conclusions
+from playground.config import Config
+from playground.domain.measurement import Measurement
+from playground.domain.records import Run
+from playground.host import Host
+from playground.report import compare_document
+from playground.text import say_problem
+
+IDLE_ROUNDS = 6
+
+
+def gpu_memory_mib() -> list[int]:
+    """Used memory of every GPU, by NVML; empty on a host without."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    return [int(pynvml.nvmlDeviceGetMemoryInfo(handle).used) >> 20 for handle in handles]
+
+
+async def finished(host: Host, preset: presets.Preset, measurement: Measurement | None) -> Run:
+    comparison = host.comparison(preset.sides, preset.workload, measurement, preset.name)
+    began = time.monotonic()
+    await host.start(comparison, "benchmark")
+    while not comparison.finished:  # noqa: ASYNC110 - a record that others only read sends no event
+        await asyncio.sleep(0.2)
+    ready = [progress.ready_after_s for progress in comparison.live.progress]
+    print(f"{preset.name} {comparison.run.mode}: {comparison.run.status} after {time.monotonic() - began:.0f} s")
+    print(f"  engines ready after {ready} s, memory {gpu_memory_mib()} MiB")
+    if comparison.run.problem is not None:
+        print("  " + say_problem(comparison.run.problem))
+        for side in comparison.run.sides:
+            print("\n".join(side.log_tail))
+    return comparison.run
+
+
+async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
+    race = compare_document(await finished(host, preset, None))
+    run = await finished(host, preset, preset.measurement)
+    for sentence in conclusions(run):
+        print("  " + say_problem(sentence))
+    measured = compare_document(run)
+    for side in measured["sides"]:
+        # Raw timings of some hundred requests: too much to keep beside the code.
+        side["requests"] = []
+    for mode, document in (("race", race), ("measured", measured)):
+        text = json.dumps(document, ensure_ascii=False, indent=1)
+        (destination / f"{preset.name}.{mode}.json").write_text(text + "\n", encoding="utf-8")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("destination", type=Path)
+    parser.add_argument("presets", nargs="+")
+    parser.add_argument("--idle", action="store_true")
+    arguments = parser.parse_args()
+    arguments.destination.mkdir(parents=True, exist_ok=True)
+    print(f"memory before: {gpu_memory_mib()} MiB")
+    for name in arguments.presets:
+        with folder() as place:
+            host = Host(replace(Config.from_environment(), db=place / "history.db", state=place / "state"))
+            host.open()
+            try:
+                await record(host, presets.load(name), arguments.destination)
+                if arguments.idle:
+                    print(await idle_cost(host, presets.load(name), IDLE_ROUNDS))
+            finally:
+                await host.close()
+        print(f"memory after: {gpu_memory_mib()} MiB")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,214 @@
+"""Asks the sides again, after the last round, for what the output check needs. Nothing here is timed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from itertools import count
+from typing import Annotated, Any, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel, Field
+
+from .domain.outputs import TokenIds, check_greedy
+from .domain.records import OutputEvidence, Repeats, TopLogprobs
+from .domain.workload import Conversation, Sampling
+from .load.endpoint import PATHS, Endpoint
+
+# Of each side's answers that differ from the baseline's, so many are looked into.
+LOOKED_INTO = 8
+# The most that vLLM gives unless --max-logprobs says more.
+TOP = 20
+REPEATS = 20
+REPEATED_TOKENS = 64
+AT_ONCE = 4
+TOKEN_ID = re.compile(r"token_id:(\d+)")
+
+T = TypeVar("T")
+OnProgress = Callable[[int, int], None]
+
+
+class _Logprobs(BaseModel):
+    tokens: list[str]
+    top_logprobs: list[dict[str, float]]
+
+
+class _Choice(BaseModel):
+    token_ids: tuple[int, ...] | None = None
+    prompt_token_ids: list[int] | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Answer(BaseModel):
+    """What is read of a whole answer. A chat gives the prompt's ids here, a completion in its choice."""
+
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+    prompt_token_ids: list[int] | None = None
+
+
+async def examine(
+    sides: Sequence[Endpoint],
+    conversations: Sequence[Conversation],
+    sampling: Sampling,
+    answers: Sequence[Sequence[TokenIds | None]],
+    timeout_s: float,
+    on_progress: OnProgress = lambda done, total: None,
+) -> OutputEvidence:
+    """Ask for what `domain.agreement` reads. `conversations` and `answers` are what its `answers_of` gives.
+
+    At temperature 0: both sides' top logprobs where a side's answer leaves the first side's, for the first 8 such
+    answers of each side. Both get the same context, the prompt's ids and the answers' common beginning, and are
+    asked for one token more. That is a prefill: it shows what the model makes of the context, not the rounding of
+    the decoding step, or of the verification of several drafts, that made the answer.
+
+    Above: the first conversation 20 times a side. No seed is used twice, not by two sides either: they would draw
+    the same numbers, while the test takes its samples for independent.
+
+    What an endpoint does not give, or is late with, is left out; nothing of that raises. `on_progress` hears how
+    many questions are answered, and of how many. Cancel it to stop: requests under way are dropped.
+    """
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(_Server(endpoint, timeout_s)) for endpoint in sides]
+        if sampling.temperature > 0:
+            return OutputEvidence(repeats=await _repeats(servers, conversations[0], sampling, on_progress))
+        if _penalised(sampling):
+            return OutputEvidence()
+        return OutputEvidence(logprobs=await _logprobs(servers, conversations, answers, on_progress))
+
+
+def _penalised(sampling: Sampling) -> bool:
+    """Logprobs are the model's own, before penalties: they would not say why a token was chosen."""
+    return bool(sampling.presence_penalty or sampling.frequency_penalty or (sampling.repetition_penalty or 1) != 1)
+
+
+async def _logprobs(
+    servers: Sequence[_Server],
+    conversations: Sequence[Conversation],
+    answers: Sequence[Sequence[TokenIds | None]],
+    on_progress: OnProgress,
+) -> tuple[TopLogprobs, ...]:
+    places = set()
+    for side in range(1, len(servers)):
+        divergences = check_greedy(list(zip(answers[0], answers[side], strict=True))).divergences
+        for found in divergences[:LOOKED_INTO]:
+            places |= {(0, found.pair, found.position), (side, found.pair, found.position)}
+
+    async def look(side: int, prompt: int, position: int) -> TopLogprobs | None:
+        beginning = (answers[side][prompt] or ())[:position]
+        top = await servers[side].next_token(conversations[prompt], beginning)
+        return None if top is None else TopLogprobs(side, prompt, position, top)
+
+    found_all = await _together([look(*place) for place in sorted(places)], on_progress)
+    return tuple(found for found in found_all if found is not None)
+
+
+async def _repeats(
+    servers: Sequence[_Server], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
+) -> tuple[Repeats, ...]:
+    # The server takes seeds of 64 bits.
+    first = min(sampling.seed or 0, 2**63 - REPEATS * len(servers))
+
+    def drawn(seed: int) -> Sampling:
+        return sampling.model_copy(update={"seed": seed, "max_tokens": min(sampling.max_tokens, REPEATED_TOKENS)})
+
+    asked = [
+        server.answer(conversation, drawn(first + side * REPEATS + number))
+        for side, server in enumerate(servers)
+        for number in range(REPEATS)
+    ]
+    answers = await _together(asked, on_progress)
+    return tuple(
+        Repeats(side, tuple(answers[side * REPEATS : (side + 1) * REPEATS])) for side in range(len(servers))
+    )
+
+
+async def _together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
+    answered = count(1)
+    on_progress(0, len(jobs))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(job) for job in jobs]
+        for task in tasks:
+            task.add_done_callback(lambda _: on_progress(next(answered), len(jobs)))
+    return [task.result() for task in tasks]
+
+
+class _Server:
+    """One side's server, asked for whole answers, a few at a time."""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        self._endpoint = endpoint
+        # A connection each: a server may close one without a word.
+        limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=0)
+        self._client = httpx.AsyncClient(
+            base_url=endpoint.url,
+            transport=httpx.AsyncHTTPTransport(uds=endpoint.uds, limits=limits),
+            headers=dict(endpoint.headers),
+            timeout=httpx.Timeout(timeout_s, pool=None),
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def answer(self, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
+        """The token ids of an answer."""
+        found = await self._ask(self._endpoint.path, self._question(conversation, sampling))
+        return found.choices[0].token_ids if found else None
+
+    async def next_token(self, conversation: Conversation, beginning: TokenIds) -> dict[int, float] | None:
+        """The top logprobs of the token after this beginning of an answer."""
+        prompt = await self._ask(self._endpoint.path, self._question(conversation, Sampling(max_tokens=1)))
+        ids = (prompt.prompt_token_ids or prompt.choices[0].prompt_token_ids) if prompt else None
+        if ids is None:
+            return None
+        body = {
+            "model": self._endpoint.model,
+            "prompt": [*ids, *beginning],
+            "max_tokens": 1,
+            "temperature": 0,
+            "logprobs": TOP,
+            "return_tokens_as_token_ids": True,
+        }
+        found = await self._ask(PATHS["completions"], body)
+        return _top(found.choices[0].logprobs) if found else None
+
+    def _question(self, conversation: Conversation, sampling: Sampling) -> dict[str, Any]:
+        body = self._endpoint.body(conversation, sampling) | {"stream": False}
+        body.pop("stream_options", None)
+        return body
+
+    async def _ask(self, path: str, body: Mapping[str, Any]) -> _Answer | None:
+        """None where the endpoint gives no ids (so that nothing is worth asking), refuses, or is not there."""
+        if not self._endpoint.capabilities.token_ids:
+            return None
+        # Salted, so that what a later run finds in the prefix cache does not depend on this.
+        salt = self._endpoint.new_salt(salted=True)
+        try:
+            response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
+            return (
+                _Answer.model_validate_json(response.content) if response.status_code == httpx.codes.OK else None
+            )
+        except (httpx.HTTPError, ValueError):
+            return None
+
+
+def _top(logprobs: _Logprobs | None) -> dict[int, float] | None:
+    """By token id. None where the token chosen is not the most likely one: the server then applies a penalty of
+    its own (some models' generation_config.json has one), which logprobs don't show."""
+    if logprobs is None or not logprobs.tokens or not logprobs.top_logprobs:
+        return None
+    top = {_id(name): value for name, value in logprobs.top_logprobs[0].items()}
+    chosen = _id(logprobs.tokens[0])
+    if None in top or chosen not in top or top[chosen] < max(top.values()):
+        return None
+    return {token: value for token, value in top.items() if token is not None}
+
+
+def _id(name: str) -> int | None:
+    matched = TOKEN_ID.fullmatch(name)
+    return int(matched[1]) if matched else None

@@ -1,0 +1,89 @@
+"""What all charts share: plain dictionaries (`data` and `layout`) as plotly.js reads them.
+
+Twice a second beside two engines, the checks of plotly's Python classes would cost more than the drawing. Exports
+go through those classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from ..domain.metrics import Acceptance
+from ..domain.records import SideRecord
+from ..text import Locale, say
+
+# After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
+COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
+
+Figure = dict[str, Any]
+
+
+def empty(title: str, x: str, y: str, locale: Locale) -> Figure:
+    """A figure without data; `title`, `x` and `y` are message ids."""
+    axis = {"rangemode": "tozero", "gridcolor": "rgba(128,128,128,.25)", "zeroline": False}
+    layout = {
+        "title": {"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
+        "xaxis": {**axis, "title": {"text": say(x, locale), "standoff": 4}},
+        "yaxis": {**axis, "title": {"text": say(y, locale)}},
+        # Kept while data change: what the reader zoomed into stays.
+        "uirevision": "same",
+        "margin": {"l": 56, "r": 10, "t": 36, "b": 44},
+        "height": 290,
+        "font": {"family": "system-ui, sans-serif"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        # Below the axis' own title; however many lines it takes, none lies over another.
+        "legend": {"orientation": "h", "y": -0.32, "yanchor": "top", "x": 0, "traceorder": "normal"},
+        "showlegend": True,
+    }
+    return {"data": [], "layout": layout}
+
+
+def line(
+    figure: Figure,
+    label: str,
+    index: int,
+    x: Iterable[float],
+    y: Iterable[float | None],
+    mode: str = "lines",
+    dash: str = "solid",
+) -> None:
+    """Add a line in the colour of side `index`. None breaks it."""
+    style = {"color": COLOURS[index], "dash": dash}
+    figure["data"].append(
+        {"type": "scatter", "mode": mode, "x": list(x), "y": list(y), "name": escape(label), "line": style}
+    )
+
+
+def as_share(figure: Figure) -> Figure:
+    figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    return figure
+
+
+def noted(figure: Figure, message_id: str, locale: Locale) -> Figure:
+    """Says why there is nothing to see, if there is nothing."""
+    if not figure["data"]:
+        place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+        figure["layout"]["annotations"] = [{"text": say(message_id, locale), "showarrow": False, **place}]
+    return figure
+
+
+def per_position(accepted: Sequence[tuple[SideRecord, Acceptance | None]], locale: Locale) -> Figure:
+    """Share of drafts whose token at each position was accepted."""
+    figure = empty("chart.per_position", "chart.position", "chart.rate", locale)
+    for index, (side, acceptance) in enumerate(accepted):
+        if acceptance is not None and acceptance.drafts:
+            rates = list(acceptance.per_position)
+            positions = list(range(1, len(rates) + 1))
+            bar = {"type": "bar", "x": positions, "y": rates, "name": escape(side.label)}
+            figure["data"].append({**bar, "marker": {"color": COLOURS[index]}})
+    figure["layout"]["xaxis"]["dtick"] = 1
+    return no_speculation([side for side, _ in accepted], as_share(figure), locale)
+
+
+def no_speculation(sides: Sequence[SideRecord], figure: Figure, locale: Locale) -> Figure:
+    known = [side.settings.speculates for side in sides]
+    why = "waiting" if any(known) else "unknown_speculation" if None in known else "no_speculation"
+    return noted(figure, f"chart.{why}", locale)

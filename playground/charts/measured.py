@@ -1,0 +1,232 @@
+"""The charts of a measured run: what its rounds came to, and what the engines reported meanwhile."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from math import ceil, exp, log, sqrt
+from statistics import quantiles
+
+from ..domain.measurement import MIN_ROUNDS
+from ..domain.metrics import acceptance_of, request_figures
+from ..domain.records import Counters, Run, Sample, SideRecord, Trial
+from ..domain.rounds import Round, rounds_of
+from ..domain.statistics import compare, half_width
+from ..text import Locale, say
+from .figure import COLOURS, Figure, as_share, empty, line, noted, per_position
+
+# Samples that a chart shows of each side: enough for its width in pixels.
+SAMPLES = 500
+BAND_OPACITY = 0.2
+FIGURES = ("ttft", "tpot", "e2el")
+
+# What one sample says, given the one before it in its trial and the counters before that trial.
+Reading = Callable[[Sample, Sample | None, Counters | None], float | None]
+
+
+def outcomes(run: Run, locale: Locale) -> dict[str, Figure]:
+    """What changes when a trial has ended: computed from every chunk, so not more often than that."""
+    rounds = rounds_of(run)
+    done = [[trial for trial in side.trials if trial.complete] for side in run.sides]
+    accepted = [(side, acceptance_of(trials)) for side, trials in zip(run.sides, done, strict=True)]
+    return {
+        "speed_up": speed_up(run, rounds, locale),
+        "by_round": by_round(run, rounds, locale),
+        **distributions(run, done, locale),
+        "per_position": per_position(accepted, locale),
+    }
+
+
+def over_time(run: Run, locale: Locale) -> dict[str, Figure]:
+    """From the samples of the engines' counters alone: cheap enough to draw while they are measured."""
+    throughput = _sampled(run, "chart.sampled_speed", "chart.tokens_per_s", {"": _generated}, locale)
+    cache = _sampled(run, "chart.kv_cache", "chart.share", {"": _gauge("kv_cache_usage")}, locale)
+    hits = _sampled(run, "chart.prefix_hits", "chart.share", {"": _prefix_hits}, locale, "chart.no_lookups")
+    queues = {"running": _gauge("running"), "waiting_now": _gauge("waiting")}
+    return {
+        "sampled_speed": throughput,
+        "queues": _sampled(run, "chart.queues", "chart.requests", queues, locale),
+        "kv_cache": as_share(cache),
+        "prefix_hits": as_share(hits),
+        "preemptions": _sampled(run, "chart.preemptions", "chart.count", {"": _preempted}, locale),
+    }
+
+
+def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
+    """Each other side over the first: every round's ratio, the estimate so far and its 95% interval."""
+    figure = empty("chart.speed_up", "chart.round", "chart.ratio", locale)
+    figure["layout"]["yaxis"]["rangemode"] = "normal"
+    baseline, *others = [side.label for side in run.sides]
+    for index, side in enumerate(others, start=1):
+        ratios = [
+            (each.number + 1, ratio)
+            for each in rounds
+            if (ratio := compare([each.values], side, baseline, run.workload.objective).speed_up) is not None
+        ]
+        if ratios:
+            _add_ratios(figure, index, side, ratios, locale)
+            _add_target(figure, index, ratios, run, locale)
+    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
+    return noted(_by_number(figure, len(rounds)), "chart.no_round", locale)
+
+
+def _add_ratios(
+    figure: Figure, index: int, side: str, ratios: Sequence[tuple[int, float]], locale: Locale
+) -> None:
+    numbers = [number for number, _ in ratios]
+    logs = [log(ratio) for _, ratio in ratios]
+    so_far, lows, highs = _running(logs)
+    known = len(lows)
+    if known:
+        edge = {
+            "type": "scatter",
+            "mode": "lines",
+            "x": numbers[-known:],
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        }
+        red, green, blue = (int(COLOURS[index][at : at + 2], 16) for at in (1, 3, 5))
+        fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{BAND_OPACITY})"}
+        name = say("chart.interval", locale)
+        figure["data"] += [{**edge, "y": lows, "showlegend": False}, {**edge, "y": highs, "name": name, **fill}]
+    line(figure, say("chart.estimate", locale, side=side), index, numbers, so_far)
+    if known:
+        # The latest one again as a bar: a band of one round has no width.
+        unknown = [None] * (len(numbers) - 1)
+        above, below = highs[-1] - so_far[-1], so_far[-1] - lows[-1]
+        bar = {"type": "data", "symmetric": False, "array": [*unknown, above], "arrayminus": [*unknown, below]}
+        figure["data"][-1]["error_y"] = bar
+    line(figure, say("chart.each_round", locale), index, numbers, [ratio for _, ratio in ratios], mode="markers")
+
+
+def _running(logs: Sequence[float]) -> tuple[list[float], list[float], list[float]]:
+    """After each round: the geometric mean so far; and from MIN_ROUNDS on, both ends of its 95% interval."""
+    sums, squares = list(accumulate(logs)), list(accumulate(value * value for value in logs))
+    lows, highs = [], []
+    for count in range(MIN_ROUNDS, len(logs) + 1):
+        mean = sums[count - 1] / count
+        spread = sqrt(max(0.0, squares[count - 1] / count - mean * mean) * count / (count - 1))
+        half = half_width(spread, count)
+        lows.append(exp(mean - half))
+        highs.append(exp(mean + half))
+    return [exp(total / count) for count, total in enumerate(sums, start=1)], lows, highs
+
+
+def _add_target(figure: Figure, index: int, ratios: Sequence[tuple[int, float]], run: Run, locale: Locale) -> None:
+    """How narrow the interval is to become, around the estimate."""
+    assert run.measurement is not None
+    width = run.measurement.target_width
+    estimate = exp(sum(log(ratio) for _, ratio in ratios) / len(ratios))
+    x = [1, max(ratios[-1][0], MIN_ROUNDS)]
+    name = say("chart.target", locale, percent=50 * width)
+    for sign in (-1, 1):
+        line(figure, name, index, x, [estimate * (1 + sign * width / 2)] * 2, dash="dot")
+        figure["data"][-1] |= {"showlegend": sign == 1, "hoverinfo": "skip"}
+
+
+def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
+    """The deciding figure of each side: what drifts shows here."""
+    figure = empty(f"chart.by_{run.workload.objective}", "chart.round", f"chart.{run.workload.objective}", locale)
+    numbers = [each.number + 1 for each in rounds]
+    for index, side in enumerate(run.sides):
+        values = [each.values[side.label] for each in rounds]
+        if any(value is not None for value in values):
+            line(figure, side.label, index, numbers, values, mode="lines+markers")
+    return noted(_by_number(figure, len(rounds)), "chart.no_round", locale)
+
+
+def _by_number(figure: Figure, rounds: int) -> Figure:
+    shown = max(rounds, MIN_ROUNDS)
+    figure["layout"]["xaxis"] |= {"range": [0.5, shown + 0.5], "dtick": ceil(shown / 12), "tick0": 1}
+    return figure
+
+
+def distributions(run: Run, done: Sequence[Sequence[Trial]], locale: Locale) -> dict[str, Figure]:
+    """Share of the requests that took at most so long: TTFT, TPOT and E2EL; a limit that was set is marked."""
+    assert run.measurement is not None
+    each = [[request_figures(trace) for trial in trials for trace in trial.requests] for trials in done]
+    made = {}
+    for name in FIGURES:
+        figure = empty(f"chart.{name}_share", f"chart.{name}", "chart.share_of_requests", locale)
+        figure["layout"]["xaxis"]["rangemode"] = "normal"
+        for index, (side, found) in enumerate(zip(run.sides, each, strict=True)):
+            values = [value for one in found if (value := getattr(one, f"{name}_ms")) is not None]
+            if values:
+                line(figure, side.label, index, *_cumulative(values))
+        limit = getattr(run.measurement.limits, f"{name}_ms")
+        if limit is not None:
+            mark = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": limit, "x1": limit}
+            figure["layout"]["shapes"] = [{**mark, "line": {"color": "#d55e00", "width": 1, "dash": "dash"}}]
+        made[f"{name}_share"] = noted(as_share(figure), "chart.waiting", locale)
+    return made
+
+
+def _cumulative(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
+    """The values' percentiles and their shares: 101 points say as much as thousands."""
+    if len(values) == 1:
+        return [values[0], values[0]], [0.0, 1.0]
+    cuts = [min(values), *quantiles(values, n=100, method="inclusive"), max(values)]
+    return [round(cut, 3) for cut in cuts], [share / 100 for share in range(101)]
+
+
+def _sampled(
+    run: Run, title: str, y: str, readings: dict[str, Reading], locale: Locale, nothing: str = "chart.unreported"
+) -> Figure:
+    """One line for each side and reading; a side's turns are not joined."""
+    figure = empty(title, "chart.run_seconds", y, locale)
+    for index, side in enumerate(run.sides):
+        for dash, (name, reading) in zip(("solid", "dot"), readings.items(), strict=False):
+            points = list(_points(side, reading))
+            if any(value is not None for _, value in points):
+                label = f"{side.label} · {say(f'chart.{name}', locale)}" if name else side.label
+                seconds, said = zip(*points, strict=True)
+                line(figure, label, index, seconds, said, dash=dash)
+    sampled = any(side.samples for side in run.sides)
+    return noted(figure, nothing if sampled else "chart.waiting", locale)
+
+
+def _points(side: SideRecord, reading: Reading) -> Iterator[tuple[float, float | None]]:
+    """(seconds since the run's start, what the reading says); None between two turns."""
+    starts = [trial.started_ms for trial in side.trials]
+    earlier: Sample | None = None
+    turn = -1
+    for sample in side.samples[:: ceil(len(side.samples) / SAMPLES) or 1]:
+        now = bisect_right(starts, sample.ms) - 1
+        if now != turn and earlier is not None:
+            yield round(sample.ms / 1000, 2), None
+            earlier = None
+        turn = now
+        yield round(sample.ms / 1000, 2), reading(sample, earlier, side.trials[turn].before if turn >= 0 else None)
+        earlier = sample
+
+
+def _gauge(name: str) -> Reading:
+    return lambda sample, earlier, before: getattr(sample.counters, name)
+
+
+def _generated(sample: Sample, earlier: Sample | None, before: Counters | None) -> float | None:
+    """Output tokens a second since the sample before."""
+    now = sample.counters.generation_tokens
+    then = earlier.counters.generation_tokens if earlier else None
+    if earlier is None or now is None or then is None:
+        return None
+    return (now - then) / (sample.ms - earlier.ms) * 1000
+
+
+def _prefix_hits(sample: Sample, earlier: Sample | None, before: Counters | None) -> float | None:
+    """Prompt tokens found in the prefix cache, of those looked up since the trial began."""
+    queries = _since(sample, before, "prefix_cache_queries")
+    hits = _since(sample, before, "prefix_cache_hits")
+    return hits / queries if queries and hits is not None else None
+
+
+def _preempted(sample: Sample, earlier: Sample | None, before: Counters | None) -> float | None:
+    return _since(sample, before, "preemptions")
+
+
+def _since(sample: Sample, before: Counters | None, name: str) -> int | None:
+    """A counter's increase since the trial began; None where it is not known."""
+    now, then = getattr(sample.counters, name), getattr(before, name, None)
+    return None if now is None or then is None else now - then

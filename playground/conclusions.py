@@ -1,0 +1,35 @@
+"""What a measured run comes to, as sentences. The page, the command line and the exported page show the same."""
+
+from __future__ import annotations
+
+from .domain.agreement import run_agreements
+from .domain.records import Problem, Run
+from .domain.rounds import ending, rounds_of, run_verdicts
+from .domain.statistics import headline
+
+
+def conclusions(run: Run) -> list[Problem]:
+    """For each other side one sentence and what a reader must know besides; then why the rounds ended, and whether
+    the answers agree."""
+    rounds = rounds_of(run)
+    found = run_verdicts(run, rounds)
+    prompts = len(run.sides[0].trials[0].requests) if rounds else 0
+    sentences = []
+    for verdict in found:
+        sentences.append(headline(verdict, prompts))
+        if verdict.reason is not None:
+            sentences.append(verdict.reason)
+    why = ending(run, rounds, found)
+    if why is not None and run.measurement is not None:
+        plan = run.measurement
+        params: dict[str, object] = {
+            "rounds": plan.max_rounds,
+            "minutes": plan.budget_s / 60,
+            "width": 50 * plan.target_width,
+        }
+        sentences.append(Problem(f"measured.ended_{why}", params))
+    for agreement in run_agreements(run):
+        side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
+        params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
+        sentences.append(Problem("outputs.of", params))
+    return sentences

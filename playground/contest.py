@@ -1,0 +1,86 @@
+"""What race and measured mode share: loads that can be stopped, counters over time, and why a stream broke."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from .config import Config
+from .domain.records import RequestTrace, Sample
+from .domain.settings import EngineSettings
+from .live import Live
+from .load.client import Load, MeasuredLoad
+from .prepare import Serving
+from .store import History
+
+SAMPLE_INTERVAL_S = 0.5
+DEATH_S = 5.0
+# Problems that the death of an engine brings about.
+BROKEN = ("stream.cut", "stream.connect", "stream.engine")
+
+LoadT = TypeVar("LoadT", Load, MeasuredLoad)
+
+
+class Contest:
+    """One run's sides, serving. Subclasses `execute` it; `stop` ends that early and keeps what arrived."""
+
+    def __init__(self, config: Config, history: History, live: Live, servings: Sequence[Serving]) -> None:
+        self.stopping = False
+        self._config = config
+        self._history = history
+        self._live = live
+        self._run = live.run
+        self._servings = servings
+        self._load: Load | MeasuredLoad | None = None
+        # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
+        own = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
+        self._salted = len({settings.knobs.enable_prefix_caching for settings in own}) <= 1
+
+    async def execute(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        self.stopping = True
+        if self._load is not None:
+            self._load.stop()
+
+    def _under_way(self, load: LoadT) -> LoadT:
+        """The load that `stop` ends from now on."""
+        self._load = load
+        if self.stopping:
+            load.stop()
+        return load
+
+    @asynccontextmanager
+    async def _sampled(self, indices: Sequence[int]) -> AsyncIterator[None]:
+        """Meanwhile, take the counters of these sides about twice a second."""
+        sampler = asyncio.create_task(self._sample(indices))
+        try:
+            yield
+        finally:
+            sampler.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sampler
+
+    async def _sample(self, indices: Sequence[int]) -> None:
+        assert self._live.since is not None
+        while True:
+            found = await asyncio.gather(*(self._servings[index].counters() for index in indices))
+            at = (time.monotonic() - self._live.since) * 1000
+            for index, counters in zip(indices, found, strict=True):
+                if counters is not None:
+                    self._run.sides[index].samples.append(Sample(at, counters))
+            await asyncio.sleep(SAMPLE_INTERVAL_S)
+
+    async def _explain(self, index: int, traces: Sequence[RequestTrace]) -> None:
+        """If streams of this side broke because its engine died: say why the engine died."""
+        side = self._run.sides[index]
+        if not any(trace.problem and trace.problem.message_id in BROKEN for trace in traces):
+            return
+        if (failure := await self._servings[index].failure(DEATH_S)) is not None:
+            side.problem = failure.as_problem()
+            side.log_tail = failure.log_tail

@@ -1,0 +1,148 @@
+"""Do the sides of a run give the same answers? Read from the answers and from what was asked beside them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .outputs import NEAR_TIE_NATS, Divergence, Kind, SampledCheck, TokenIds, check_greedy, check_sampled, classify
+from .records import OutputEvidence, Problem, Run, SideRecord
+from .settings import EngineSettings
+from .workload import Conversation
+
+Top = Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where one answer leaves the baseline's. Tokens and top logprobs: the baseline's first, then the side's."""
+
+    at: Divergence
+    kind: Kind
+    top: tuple[Top | None, Top | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyAgreement:
+    """One side's answers against the baseline's at temperature 0. `compared` leaves out what had no token ids."""
+
+    side: int
+    baseline: int
+    compared: int
+    identical: int
+    differences: tuple[Difference, ...]
+    near_tie_nats: float
+
+    def count(self, kind: Kind) -> int:
+        return sum(difference.kind == kind for difference in self.differences)
+
+    def statement(self) -> Problem:
+        counts: dict[str, object] = {"compared": self.compared, "identical": self.identical}
+        if not self.compared:
+            return Problem("outputs.no_ids")
+        if not self.differences:
+            return Problem("outputs.identical", counts)
+        earliest = min(difference.at.position for difference in self.differences)
+        shown = {"differ": len(self.differences), "after": earliest, "cause": self._cause()}
+        return Problem("outputs.diverge", counts | shown)
+
+    def _cause(self) -> Problem:
+        near, real, unknown = (self.count(kind) for kind in ("near-tie", "real difference", "unknown"))
+        counts: dict[str, object] = {"near": near, "real": real, "unknown": unknown, "nats": self.near_tie_nats}
+        if real:
+            return Problem("outputs.real", counts)
+        if not near:
+            return Problem("outputs.unexplained")
+        return Problem("outputs.some_near_ties" if unknown else "outputs.near_ties", counts)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledAgreement:
+    """One side's answers against the baseline's above temperature 0: the same prompt, many times."""
+
+    side: int
+    baseline: int
+    check: SampledCheck
+
+    def statement(self) -> Problem:
+        return self.check.statement()
+
+
+Agreement = GreedyAgreement | SampledAgreement
+
+
+def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]]]:
+    """What the first side was asked in its first trial, each conversation once, and every side's first answer.
+
+    An answer is None if it broke off, never came, or was not given in token ids.
+    """
+    trials = [side.trials[0].requests if side.trials else [] for side in run.sides]
+    conversations = list(dict.fromkeys(trace.conversation for trace in trials[0]))
+    found: list[dict[Conversation, TokenIds]] = [{} for _ in trials]
+    for own, requests in zip(found, trials, strict=True):
+        for trace in requests:
+            if trace.ended and trace.problem is None and trace.token_ids is not None:
+                own.setdefault(trace.conversation, trace.token_ids)
+    return conversations, [[own.get(conversation) for conversation in conversations] for own in found]
+
+
+def run_agreements(run: Run) -> list[Agreement]:
+    """Empty where nobody asked, or was answered, what the check needs."""
+    if run.outputs is None:
+        return []
+    dtypes = [dtype_of(side) for side in run.sides]
+    return agreements(answers_of(run)[1], run.outputs, dtypes, run.workload.sampling.temperature)
+
+
+def agreements(
+    answers: Sequence[Sequence[TokenIds | None]],
+    evidence: OutputEvidence,
+    dtypes: Sequence[str | None],
+    temperature: float,
+) -> list[Agreement]:
+    """Each side but the first against the first. `answers` are what `answers_of` gives.
+
+    `dtypes` are the engines' (see `dtype_of`): the coarser one of two decides what a near-tie is. Above
+    temperature 0 there is nothing to say before the repeats are there.
+    """
+    others = range(1, len(answers))
+    if temperature == 0:
+        return [_greedy(answers, evidence, dtypes, side) for side in others]
+    drawn = {own.side: [ids for ids in own.answers if ids is not None] for own in evidence.repeats}
+    return [
+        SampledAgreement(side, 0, check_sampled(drawn[0], drawn[side]))
+        for side in others
+        if {0, side} <= drawn.keys()
+    ]
+
+
+def _greedy(
+    answers: Sequence[Sequence[TokenIds | None]], evidence: OutputEvidence, dtypes: Sequence[str | None], side: int
+) -> GreedyAgreement:
+    nats = max(near_tie_nats(dtypes[0]), near_tie_nats(dtypes[side]))
+    tops = {(one.side, one.prompt, one.position): one.top for one in evidence.logprobs}
+
+    def explained(found: Divergence) -> Difference:
+        place = (found.pair, found.position)
+        top = (tops.get((0, *place)), tops.get((side, *place)))
+        return Difference(found, classify(found.tokens, *top, nats), top)
+
+    check = check_greedy(list(zip(answers[0], answers[side], strict=True)))
+    differences = tuple(explained(found) for found in check.divergences)
+    return GreedyAgreement(side, 0, check.compared, check.identical, differences, nats)
+
+
+def near_tie_nats(dtype: str | None) -> float:
+    """A type that is not known is taken for bfloat16, what most models come in."""
+    return NEAR_TIE_NATS.get(dtype or "", NEAR_TIE_NATS["bfloat16"])
+
+
+def dtype_of(side: SideRecord) -> str | None:
+    """The type that the engine was told to compute in; None if it chose for itself."""
+    words = shlex.split(side.command)
+    given = [after for word, after in pairwise(words) if word == "--dtype"]
+    own = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None
+    dtype = given[-1] if given else own
+    return dtype if dtype in NEAR_TIE_NATS else None

@@ -1,0 +1,88 @@
+"""The address of an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+LONGEST = 2048
+HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
+# Nothing that a server could read as another path: no escapes, no dots alone, no empty segments.
+PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~:@-]+)*")
+
+
+@dataclass(frozen=True)
+class BaseUrl:
+    """Scheme, host, port and path; two that lead to the same place are equal."""
+
+    tls: bool
+    host: str
+    port: int
+    path: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> BaseUrl:
+        """http or https; without a scheme http. User names, queries and fragments are refused: keys belong to the
+        host's configuration. Raises ValueError, which never repeats the text: it may hold a key.
+        """
+        if len(text) > LONGEST or not text.isascii() or not text.isprintable() or " " in text:
+            raise ValueError("not an address")
+        try:
+            parts = urlsplit(text if "://" in text else f"http://{text}")
+            port = parts.port
+        except ValueError:
+            raise ValueError("not an address") from None
+        if parts.scheme not in ("http", "https") or port == 0:
+            raise ValueError("not an address")
+        if parts.username is not None or any(mark in text for mark in "?#\\"):
+            raise ValueError("not a plain address")
+        path = parts.path.rstrip("/")
+        if not PATH.fullmatch(path):
+            raise ValueError("not a plain path")
+        tls = parts.scheme == "https"
+        return cls(tls, _host(parts.hostname or ""), port or (443 if tls else 80), path)
+
+    @property
+    def api(self) -> BaseUrl:
+        """Where the API lies: with /v1 at the end, whether or not it was typed."""
+        return self if self.path.endswith("/v1") else replace(self, path=f"{self.path}/v1")
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"http{'s' * self.tls}://{self.netloc}{self.path}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it certainly is this machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
+
+    def covers(self, other: BaseUrl) -> bool:
+        """Whether `other` lies at or below this one: the same server, and this path's segments come first."""
+        server = (self.tls, self.host, self.port) == (other.tls, other.host, other.port)
+        return server and f"{other.path}/".startswith(f"{self.path}/")
+
+
+def _host(name: str) -> str:
+    if ":" in name:
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            raise ValueError("no host") from None
+    if not HOST.fullmatch(name):
+        raise ValueError("no host")
+    return name
+
+
+def without_secrets(text: str) -> str:
+    """What was typed for an address, fit to be shown: without user, password, query and fragment."""
+    shown = re.split(r"[?#]", text[:LONGEST], maxsplit=1)[0]
+    return re.sub(r"^(\w+://)?.*@", r"\1…@", shown)

@@ -1,0 +1,45 @@
+"""How a workload is measured: what is asked, how it is sent, and when enough is known."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .settings import Frozen, PositiveInt
+from .workload import ConcurrencyProfile, Limits, LoadProfile
+
+# Fewer give no interval worth the name.
+MIN_ROUNDS = 6
+# (high - low) / speed-up at which rounds stop unless the user says otherwise: about plus or minus 5%.
+TARGET_WIDTH = 0.1
+
+
+class SyntheticPrompts(Frozen):
+    """Prompts of a given length in tokens, by the first side's own tokenizer."""
+
+    input_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
+    count: Annotated[int, Field(ge=1, le=10_000)] = 32
+
+
+class Measurement(Frozen):
+    """What measured mode adds to a workload.
+
+    `prompts` names a built-in set or a file, or describes synthetic ones; None: the workload's own prompt, again
+    and again. `target_width` is the relative width of the 95% interval at which rounds stop; `max_rounds` and
+    `budget_s` end them in any case. The budget counts from the first round's start: warm-up and the check of the
+    answers come on top.
+    """
+
+    prompts: Annotated[str, Field(min_length=1)] | SyntheticPrompts | None = None
+    profile: LoadProfile = ConcurrencyProfile(requests=8)
+    limits: Limits = Limits()
+    target_width: Annotated[float, Field(ge=0.005, le=2)] = TARGET_WIDTH
+    max_rounds: Annotated[int, Field(ge=MIN_ROUNDS, le=200)] = 20
+    budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 900
+    check_outputs: bool = True
+
+    @property
+    def requests(self) -> PositiveInt | None:
+        """How many each trial sends; None where only time ends it."""
+        return self.profile.requests

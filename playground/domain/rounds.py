@@ -1,0 +1,75 @@
+"""From a measured run's trials to its rounds, its verdicts, and why it ended. Nothing here is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .measurement import MIN_ROUNDS
+from .metrics import objective_value
+from .records import Run
+from .statistics import Verdict, compare, narrow_enough
+
+Ending = Literal["narrow", "rounds", "budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Every side once. `order` holds the sides' labels in the order in which they served; `values` the objective's
+    figure of each, None where unknown (ms, tokens a second or requests a second)."""
+
+    number: int
+    order: tuple[str, ...]
+    values: dict[str, float | None]
+
+
+def order_of(number: int, sides: int) -> list[int]:
+    """Positions of the sides in the order of round `number`: A B, then B A, so that a linear drift cancels."""
+    forward = list(range(sides))
+    return forward if number % 2 == 0 else forward[::-1]
+
+
+def rounds_of(run: Run) -> list[Round]:
+    """The whole rounds: those in which every side's trial is complete."""
+    if run.measurement is None or not run.sides:
+        return []
+    found = []
+    for trials in zip(*(side.trials for side in run.sides), strict=False):
+        if not all(trial.complete for trial in trials):
+            break
+        labelled = list(zip([side.label for side in run.sides], trials, strict=True))
+        limits, objective = run.measurement.limits, run.workload.objective
+        found.append(
+            Round(
+                trials[0].round,
+                tuple(label for label, _ in sorted(labelled, key=lambda item: item[1].started_ms)),
+                {label: objective_value(trial.requests, objective, limits) for label, trial in labelled},
+            )
+        )
+    return found
+
+
+def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
+    """Each other side against the first. Empty for a race."""
+    if run.measurement is None:
+        return ()
+    values = [each.values for each in rounds]
+    baseline, *others = [side.label for side in run.sides]
+    objective, target = run.workload.objective, run.measurement.target_width
+    return tuple(compare(values, side, baseline, objective, target) for side in others)
+
+
+def settled(run: Run, found: tuple[Verdict, ...]) -> bool:
+    """Whether every interval is as narrow as was asked for."""
+    return run.measurement is not None and all(
+        narrow_enough(verdict, run.measurement.target_width) for verdict in found
+    )
+
+
+def ending(run: Run, rounds: list[Round], found: tuple[Verdict, ...]) -> Ending | None:
+    """Why a measured run ended; None while it runs, and where it was stopped or failed."""
+    if run.measurement is None or run.status != "done":
+        return None
+    if len(rounds) >= MIN_ROUNDS and settled(run, found):
+        return "narrow"
+    return "rounds" if len(rounds) >= run.measurement.max_rounds else "budget"

@@ -1,0 +1,76 @@
+"""A run as one self-contained page: what it came to, the charts with plotly inside, commands and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from .charts import charts_of
+from .conclusions import conclusions
+from .domain.records import Run, SideRecord
+from .facts import facts, limitations
+from .tables import STATISTICS, errors, tables
+from .text import Locale, say, say_problem
+
+STYLE = """
+body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+pre { white-space: pre-wrap } code { overflow-wrap: anywhere }
+td, th { padding: .2em .6em; text-align: left; vertical-align: top } td + td { font-variant-numeric: tabular-nums }
+"""
+
+
+def html_report(run: Run, locale: Locale = "en") -> str:
+    import plotly.graph_objects as go
+
+    parts = [
+        f"<h1>{escape(run.id)}</h1><p>{escape(run.created_at)} · {escape(say(f'race.{run.status}', locale))}</p>"
+    ]
+    parts += _race(run, locale) if run.measurement is None else _measured(run, locale)
+    for number, figure in enumerate(charts_of(run, locale).values()):
+        parts.append(go.Figure(figure).to_html(full_html=False, include_plotlyjs=number == 0))
+    head = f"<meta charset='utf-8'><title>{escape(run.id)}</title><style>{STYLE}</style>"
+    return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
+
+
+def _race(run: Run, locale: Locale) -> Iterable[str]:
+    for turn in run.workload.conversation:
+        yield f"<h3>{turn.role}</h3><pre>{escape(turn.content)}</pre>"
+    for side in run.sides:
+        yield _head(side)
+        for known in limitations(side, run.workload.sampling):
+            yield f"<p>{escape(say_problem(known, locale))}</p>"
+        for trace in side.requests:
+            yield f"<pre>{escape(trace.output_text)}</pre>"
+        yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
+
+
+def _measured(run: Run, locale: Locale) -> Iterable[str]:
+    for sentence in conclusions(run):
+        yield f"<p><strong>{escape(say_problem(sentence, locale))}</strong></p>"
+    found = tables(run, locale)
+    labels = [side.label for side in run.sides]
+    spread = [
+        [row.name, label, *cells]
+        for row in found.distributions
+        for label, cells in zip(labels, row.cells, strict=True)
+    ]
+    yield _table([f"{say('measured.milliseconds', locale)}", "", *STATISTICS], spread)
+    yield _table(["", *labels], [[row.name, *(cell for [cell] in row.cells)] for row in found.single])
+    definitions = [[row.name, row.definition] for row in (*found.distributions, *found.single)]
+    title = escape(say("measured.definitions", locale))
+    yield f"<details><summary>{title}</summary>{_table([], definitions)}</details>"
+    for side in run.sides:
+        yield _head(side)
+        for known in limitations(side, run.workload.sampling):
+            yield f"<p>{escape(say_problem(known, locale))}</p>"
+        yield from (f"<p>{escape(line)}</p>" for line in errors(side, locale))
+
+
+def _head(side: SideRecord) -> str:
+    return f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,40 @@
+"""A run under way, as pages and the command line see it: they only read, one task writes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .domain.records import Run
+
+Phase = Literal["waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "checking", "finished"]
+
+
+@dataclass
+class Progress:
+    """How one side's start goes. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
+
+    stage: str = "waiting"
+    since: float = field(default_factory=time.monotonic)
+    fraction: float | None = None
+    ready_after_s: float | None = None
+
+    def advance(self, stage: str, fraction: float | None = None) -> None:
+        if stage != self.stage:
+            self.since = time.monotonic()
+        self.stage, self.fraction = stage, fraction
+
+
+@dataclass
+class Live:
+    """`run` grows as things happen. `since` (monotonic) is when the race or the first round began; `serving` is
+    the side whose turn it is in measured mode; `checked` tells how many of the questions that follow the last
+    round are answered, and of how many."""
+
+    run: Run
+    progress: list[Progress]
+    phase: Phase = "waiting"
+    since: float | None = None
+    serving: int | None = None
+    checked: tuple[int, int] = (0, 0)

@@ -1,0 +1,182 @@
+"""Measured mode: the same workload to each side in turn, round after round, until enough is known."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from .answers import examine
+from .config import Config
+from .contest import Contest
+from .domain.agreement import answers_of
+from .domain.errors import PlaygroundError, WorkFailed
+from .domain.measurement import MIN_ROUNDS, Measurement
+from .domain.metrics import request_figures
+from .domain.records import OutputEvidence, Problem, RequestTrace, Trial
+from .domain.rounds import order_of, rounds_of, run_verdicts, settled
+from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt
+from .live import Live
+from .load.client import MeasuredLoad
+from .prepare import Serving
+from .store import History
+
+# A side is warm when two passes in a row agree on the step time to so much, or after so many passes.
+WARM_WITHIN = 0.05
+WARM_UP_PASSES = 4
+SAVE_INTERVAL_S = 0.8
+
+
+class Measured(Contest):
+    """Warm-up of each side, then rounds: every side once, the order alternating; then the answers are compared."""
+
+    def __init__(
+        self,
+        config: Config,
+        history: History,
+        live: Live,
+        servings: Sequence[Serving],
+        plan: Measurement,
+        prompts: Sequence[Prompt],
+    ) -> None:
+        super().__init__(config, history, live, servings)
+        self._plan = plan
+        self._prompts = prompts
+        self._checking: asyncio.Task[OutputEvidence] | None = None
+
+    async def execute(self) -> None:
+        self._live.phase = "warming_up"
+        for index in range(len(self._servings)):
+            await self._warm_up(index)
+        self._live.phase = "measuring"
+        self._live.since = time.monotonic()
+        number = 0
+        while not self.stopping and self._goes_on(number):
+            for index in order_of(number, len(self._servings)):
+                await self._trial(number, index)
+                if self.stopping:
+                    return
+            number += 1
+        if self._plan.check_outputs:
+            await self._check_answers()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._checking is not None:
+            self._checking.cancel()
+
+    async def _check_answers(self) -> None:
+        """Not timed, and nothing that could fail the run: what can't be had is left out."""
+        if self.stopping:
+            return
+        self._live.phase, self._live.serving = "checking", None
+        conversations, answers = answers_of(self._run)
+
+        def on_progress(done: int, total: int) -> None:
+            self._live.checked = (done, total)
+
+        endpoints, timeout_s = [serving.endpoint for serving in self._servings], self._config.request_timeout_s
+        sampling = self._run.workload.sampling
+        self._checking = asyncio.create_task(
+            examine(endpoints, conversations, sampling, answers, timeout_s, on_progress)
+        )
+        try:
+            await asyncio.wait([self._checking])
+        finally:
+            self._checking.cancel()
+        if not self._checking.cancelled():
+            self._run.outputs = self._checking.result()
+
+    def _goes_on(self, done: int) -> bool:
+        """Whether another round is due after so many. Looks at the intervals' width, never at their sign."""
+        assert self._live.since is not None
+        spent_s = time.monotonic() - self._live.since
+        # A round that would end beyond the budget is not begun.
+        if done >= self._plan.max_rounds or (done and spent_s * (done + 1) / done > self._plan.budget_s):
+            return False
+        return done < MIN_ROUNDS or not settled(self._run, run_verdicts(self._run, rounds_of(self._run)))
+
+    def _new_load(self, index: int, profile: LoadProfile) -> MeasuredLoad:
+        sampling = self._run.workload.sampling
+        return self._under_way(
+            MeasuredLoad(
+                self._servings[index].endpoint,
+                self._prompts,
+                sampling,
+                profile,
+                sampling.seed or 0,
+                self._config.request_timeout_s,
+                salted=self._salted,
+            )
+        )
+
+    async def _warm_up(self, index: int) -> None:
+        """The same shapes, not counted, until the time between chunks settles or the passes are spent."""
+        progress = self._live.progress[index]
+        progress.advance("warming")
+        self._live.serving = index
+        peak = min(self._plan.profile.peak, self._plan.profile.requests or self._plan.profile.peak)
+        profile = ConcurrencyProfile(concurrency=peak, requests=peak)
+        before: float | None = None
+        for _ in range(WARM_UP_PASSES):
+            load = self._new_load(index, profile)
+            async for _ in load.run():
+                pass
+            if self.stopping:
+                return
+            await self._refuse_if_all_failed(index, load.in_order)
+            now = _step_ms(load.in_order)
+            if now and before and abs(now / before - 1) < WARM_WITHIN:
+                break
+            before = now
+        self._servings[index].note_warm()
+        progress.advance("ready")
+
+    async def _trial(self, number: int, index: int) -> None:
+        assert self._live.since is not None
+        side, serving = self._run.sides[index], self._servings[index]
+        self._live.serving = index
+        trial = Trial(round=number, before=await serving.idle_counters())
+        trial.started_ms = (time.monotonic() - self._live.since) * 1000
+        side.trials.append(trial)
+        load = self._new_load(index, self._plan.profile)
+        unsaved: dict[int, RequestTrace] = {}
+        saved_at = time.monotonic()
+        async with self._sampled([index]):
+            async for ended in load.run():
+                unsaved[ended] = load.traces[ended]
+                trial.requests.append(load.traces[ended])
+                if time.monotonic() - saved_at > SAVE_INTERVAL_S:
+                    await self._save(index, trial, unsaved)
+                    saved_at = time.monotonic()
+        trial.requests = load.in_order
+        trial.after = await serving.idle_counters()
+        trial.complete = not self.stopping
+        await self._save(index, trial, unsaved)
+        if not self.stopping:
+            await self._refuse_if_all_failed(index, trial.requests)
+
+    async def _save(self, index: int, trial: Trial, unsaved: dict[int, RequestTrace]) -> None:
+        requests: Mapping[int, RequestTrace] = dict(unsaved)
+        unsaved.clear()
+        await asyncio.to_thread(self._history.save_trial, self._run.id, index, trial, requests)
+
+    async def _refuse_if_all_failed(self, index: int, traces: Sequence[RequestTrace]) -> None:
+        """A dead engine, or one that answers nothing, ends the run; a failed request is counted as an error."""
+        await self._explain(index, traces)
+        side = self._run.sides[index]
+        answered = any(trace.problem is None for trace in traces)
+        if side.problem is None and answered:
+            return
+        if not traces:
+            raise WorkFailed("load.nothing_sent")
+        cause = side.problem or next(trace.problem for trace in traces if trace.problem)
+        self._run.problem = Problem("run.side_failed", {"side": side.label, "cause": cause})
+        raise PlaygroundError("run.all_failed")
+
+
+def _step_ms(traces: Sequence[RequestTrace]) -> float | None:
+    """The median time between chunks: about a step, and steadier than any one request's figure."""
+    gaps = [gap for trace in traces for gap in request_figures(trace).chunk_gap_ms]
+    return median(gaps) if gaps else None

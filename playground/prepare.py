@@ -1,0 +1,220 @@
+"""From a run's settings to what serves its sides: models, placement, engines."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import models
+from .config import Config
+from .domain.errors import EngineFailed, InvalidInput, WorkFailed
+from .domain.records import Counters, Problem, Run
+from .domain.settings import AttachedEndpoint, EngineSettings
+from .engine import command, devices, runtime, telemetry
+from .engine.pool import Pool, Wanted
+from .engine.server import Engine
+from .live import Live, Progress
+from .load.capabilities import probe
+from .load.endpoint import Endpoint
+from .tokens import token_text
+
+SETTLE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What answers for one side. Without an engine somebody else runs it: it is asked, never watched or mended."""
+
+    endpoint: Endpoint
+    engine: Engine | None = None
+
+    @property
+    def warm(self) -> bool:
+        """Whether it has answered before. An attached endpoint did when it was probed."""
+        return self.engine is None or self.engine.warm
+
+    def note_warm(self) -> None:
+        if self.engine is not None:
+            self.engine.warm = True
+
+    async def counters(self) -> Counters | None:
+        """Now; None where they can't be read. Those of an attached endpoint count other people's requests too."""
+        return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
+
+    async def idle_counters(self) -> Counters | None:
+        """Once nothing runs or waits; None if the engine does not come to rest (they would be incomplete)."""
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            counters = await self.counters()
+            if counters is None:
+                return None
+            if counters.idle:
+                return counters
+            await asyncio.sleep(0.05)
+        return None
+
+    async def failure(self, within_s: float) -> EngineFailed | None:
+        """What killed the engine, if it is dead or dies within that time."""
+        return await self.engine.failure(within_s) if self.engine is not None else None
+
+
+def check(config: Config, run: Run) -> None:
+    """Raises InvalidInput for what this host does not allow. Nothing has started then."""
+    labels = Counter(side.label for side in run.sides)
+    if (twice := labels.most_common(1)) and twice[0][1] > 1:
+        raise InvalidInput("settings.same_label", label=twice[0][0])
+    for side in run.sides:
+        settings = side.settings
+        if isinstance(settings, AttachedEndpoint):
+            _endpoint(config, settings)
+            continue
+        if settings.extra_flags and not config.extra_flags:
+            raise InvalidInput("settings.extra_flags_off", side=side.label)
+        if settings.trust_remote_code and not config.trust_remote_code:
+            raise InvalidInput("settings.remote_code_off", side=side.label)
+        runtime.interpreter(config, settings.runtime)
+        for name in (settings.target, settings.draft):
+            if name:
+                models.check_allowed(config, name)
+
+
+async def prepare(config: Config, pool: Pool, live: Live) -> list[Serving]:
+    """One for each side, in order. Raises EngineFailed if one did not start; the others live on."""
+    live.phase = "preparing"
+    host = await asyncio.to_thread(devices.machine)
+    live.run.machine = host.as_record()
+    # Endpoints first: whether one answers shows in a second, and an engine takes minutes.
+    servings = {
+        index: await _attach(config, live, index, side.settings)
+        for index, side in enumerate(live.run.sides)
+        if isinstance(side.settings, AttachedEndpoint)
+    }
+    servings |= await _start(config, pool, live, host)
+    _note_contention(live.run)
+    return [servings[index] for index in range(len(live.run.sides))]
+
+
+def _endpoint(config: Config, settings: AttachedEndpoint) -> Endpoint:
+    return Endpoint.attached(config, settings.base_url, settings.model, settings.api)
+
+
+async def _attach(config: Config, live: Live, index: int, settings: AttachedEndpoint) -> Serving:
+    side, progress, workload = live.run.sides[index], live.progress[index], live.run.workload
+    progress.advance("probing")
+    endpoint = _endpoint(config, settings)
+    side.placement, side.contended = f"attached {endpoint.url}", False
+    try:
+        endpoint = endpoint.knowing(await probe(endpoint, workload.sampling))
+    except WorkFailed as error:
+        progress.advance("failed")
+        side.problem = error.as_problem()
+        live.run.problem = Problem("run.side_failed", {"side": side.label, "cause": side.problem})
+        raise
+    side.missing = endpoint.capabilities.missing
+    side.command = endpoint.as_curl(endpoint.body(workload.conversation, workload.sampling))
+    progress.advance("ready")
+    return Serving(endpoint)
+
+
+def _note_contention(run: Run) -> None:
+    """In a race, an endpoint on this machine shares it with every other side there, and one server with itself."""
+    if run.mode == "measured":
+        return
+    hosts = Counter(side.settings.url.host for side in run.sides if isinstance(side.settings, AttachedEndpoint))
+    local = any(side.settings.url.is_loopback for side in run.sides if isinstance(side.settings, AttachedEndpoint))
+    for side in run.sides:
+        if not isinstance(side.settings, AttachedEndpoint):
+            side.contended = side.contended or local
+        elif side.settings.url.is_loopback or hosts[side.settings.url.host] > 1:
+            side.contended = True
+
+
+async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) -> dict[int, Serving]:
+    """The engines of this host's own sides, by the side's index."""
+    own = {
+        index: (side, side.settings)
+        for index, side in enumerate(live.run.sides)
+        if isinstance(side.settings, EngineSettings)
+    }
+    for index in own:
+        live.progress[index].advance("runtime")
+    names = {settings.runtime for _, settings in own.values()}
+    probed = {name: await asyncio.to_thread(runtime.probe, config, name) for name in names}
+    runtimes = [probed[settings.runtime] for _, settings in own.values()]
+    placements = devices.place(
+        [settings for _, settings in own.values()],
+        [its_runtime.device for its_runtime in runtimes],
+        host,
+        in_turns=live.run.mode == "measured",
+    )
+    wanted: list[Wanted] = []
+    seen: Counter[str] = Counter()
+    for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
+        progress = live.progress[index]
+        target = await _model(config, settings.target, its_runtime.python, progress)
+        draft = settings.draft and await _model(config, settings.draft, its_runtime.python, progress)
+        name = _engine_name(settings, its_runtime, placement)
+        seen[name] += 1
+        # Two equal sides in one place (an A/A check) are two engines all the same.
+        name = f"{name}{seen[name]}"
+        built = command.build(
+            settings,
+            its_runtime,
+            placement,
+            target=target,
+            draft=draft or None,
+            uds=Wanted.socket(config, name),
+            native_bf16=host.native_bf16,
+            cpu_kv_gib=config.cpu_kv_gib,
+        )
+        wanted.append(Wanted(name, built, placement))
+        side.command, side.placement, side.contended = str(built), str(placement), placement.contended
+        side.runtime_version, side.device = its_runtime.version, its_runtime.device
+        progress.advance("waiting")
+    live.phase = "starting"
+    engines = await _started(pool, live, list(own), wanted)
+    return {
+        index: Serving(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
+        for index, engine in zip(own, engines, strict=True)
+    }
+
+
+async def _model(config: Config, name: str, python: Path, progress: Progress) -> Path:
+    folder = await models.ensure(
+        config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
+    )
+    # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.
+    await asyncio.to_thread(token_text, folder)
+    return folder
+
+
+async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[Wanted]) -> list[Engine]:
+    outcomes = await pool.provide(wanted, lambda number, stage: live.progress[indices[number]].advance(stage))
+    engines: list[Engine] = []
+    for index, outcome in zip(indices, outcomes, strict=True):
+        side, progress = live.run.sides[index], live.progress[index]
+        if isinstance(outcome, EngineFailed):
+            progress.advance("failed")
+            side.problem = Problem(outcome.message_id, outcome.params)
+            side.log_tail = outcome.log_tail
+            live.run.problem = live.run.problem or Problem(
+                "run.side_failed", {"side": side.label, "cause": side.problem}
+            )
+        else:
+            progress.ready_after_s = outcome.ready_after_s
+            engines.append(outcome)
+    if live.run.problem is not None:
+        raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))
+    return engines
+
+
+def _engine_name(settings: EngineSettings, its_runtime: runtime.Runtime, placement: devices.Placement) -> str:
+    text = (
+        f"{settings.model_dump_json()}|{its_runtime.python}|{its_runtime.version}|{placement}|{placement.sharing}"
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

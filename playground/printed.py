@@ -1,0 +1,122 @@
+"""What the command line prints for people, and its CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple
+
+from .attached import Driven
+from .conclusions import conclusions
+from .domain.metrics import Distribution, SideFigures, side_figures, trace_figures
+from .domain.records import RequestTrace, Run, SideRecord
+from .domain.rounds import rounds_of
+from .facts import facts, limitations
+from .text import say, say_problem
+
+
+def print_run(run: Run) -> None:
+    """Every side's figures; answers too where each side gave one; then what it comes to."""
+    print(f"{run.id}  {run.created_at}  {say(f'race.{run.status}')}  {run.preset or ''}")
+    for turn in run.workload.conversation if run.measurement is None else ():
+        print(f"{turn.role}: {turn.content}")
+    for side in run.sides:
+        print(f"\n== {side.label} ({side.placement or '-'}) ==\n{side.command}")
+        if run.measurement is None:
+            _print_race(side)
+        else:
+            _print_figures(side_figures(side, run.measurement.limits))
+            _print_problems(side.requests)
+        for known in limitations(side, run.workload.sampling):
+            print(say_problem(known))
+    print()
+    for line in round_lines(run):
+        print(line)
+    if run.problem is not None:
+        print(say_problem(run.problem))
+    for sentence in conclusions(run):
+        print(say_problem(sentence))
+    if run.measurement is None and any(side.contended for side in run.sides):
+        print(say("race.contended"))
+
+
+def _print_race(side: SideRecord) -> None:
+    for trace in side.requests:
+        print(trace.output_text)
+        if trace.problem:
+            print(say_problem(trace.problem))
+    print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
+
+
+def round_lines(run: Run) -> list[str]:
+    """A line for each whole round: the deciding figure of each side, in the order in which they served."""
+    unit = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}[run.workload.objective]
+    return [
+        say(
+            "measured.round",
+            number=each.number + 1,
+            values=", ".join(f"{label} {_number(each.values[label])} {unit}" for label in each.order),
+        )
+        for each in rounds_of(run)
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def print_load(driven: Driven) -> None:
+    print(f"{driven.endpoint.url}  {driven.endpoint.model}")
+    _print_figures(trace_figures(driven.traces))
+    print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
+    _print_problems(driven.traces)
+
+
+def _print_figures(figures: SideFigures) -> None:
+    rows: dict[str, Distribution | None] = {
+        "TTFT ms": figures.ttft_ms,
+        "TPOT ms": figures.tpot_ms,
+        "ITL ms": figures.itl_ms,
+        "chunk gap ms": figures.chunk_gap_ms,
+        "E2EL ms": figures.e2el_ms,
+    }
+    print(f"{'':<16}" + "".join(f"{name:>10}" for name in ("mean", "p50", "p90", "p95", "p99", "n")))
+    for name, found in rows.items():
+        values = [None] * 6 if found is None else list(astuple(found))
+        print(f"{name:<16}" + "".join(f"{_number(value):>10}" for value in values))
+    rest = {
+        "requests": figures.requests,
+        "output tokens": figures.output_tokens,
+        "output tokens/s": figures.output_tokens_per_s,
+        "requests/s": figures.requests_per_s,
+        "good requests/s": figures.goodput_requests_per_s,
+        "acceptance rate": figures.acceptance_rate,
+        "acceptance length": figures.mean_acceptance_length,
+        "draft coverage": figures.draft_coverage,
+        "tokens/step": figures.tokens_per_step,
+    }
+    print("  ".join(f"{name} {_number(value)}" for name, value in rest.items() if value is not None))
+
+
+def _print_problems(traces: Sequence[RequestTrace]) -> None:
+    """Each kind of error once, with how many requests met it."""
+    problems = [trace.problem for trace in traces if trace.problem]
+    for message_id, count in Counter(problem.message_id for problem in problems).items():
+        one = next(problem for problem in problems if problem.message_id == message_id)
+        print(f"{count} x {say_problem(one)}")
+
+
+def csv_of(run: Run) -> str:
+    """One line a chunk: the raw timings, from which every figure follows."""
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow(["run_id", "side", "round", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text"])
+    for side in run.sides:
+        for trial in side.trials:
+            for number, trace in enumerate(trial.requests):
+                one = [run.id, side.label, trial.round, number, trace.sent_ms]
+                for index, chunk in enumerate(trace.chunks):
+                    writer.writerow([*one, index, chunk.ms, chunk.tokens, chunk.text])
+    return output.getvalue()

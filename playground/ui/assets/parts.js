@@ -1,0 +1,32 @@
+// What race.js, measured.js and view.js share: they are one body, in this order. Text always goes in as text, never
+// as markup.
+const make = (parent, tag, name, text) => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  if (text !== undefined) node.textContent = text;
+  parent.appendChild(node);
+  return node;
+};
+
+const put = (node, text) => {
+  if (node.textContent !== text) node.textContent = text;
+};
+
+// A name that tells on a click, a tap or Enter what it means. Escape, or a click elsewhere, closes it.
+const definition = element.querySelector('.definition');
+function term(parent, name, meaning) {
+  const button = make(parent, 'button', 'term', name);
+  button.type = 'button';
+  button.setAttribute('aria-haspopup', 'dialog');
+  button.addEventListener('click', () => {
+    definition.replaceChildren();
+    make(definition, 'strong', '', name);
+    make(definition, 'p', '', meaning);
+    definition.showPopover();
+    const at = button.getBoundingClientRect();
+    const left = Math.max(8, Math.min(at.left, innerWidth - definition.offsetWidth - 8));
+    const below = at.bottom + 4 + definition.offsetHeight < innerHeight;
+    definition.style.left = `${left}px`;
+    definition.style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - 4 - definition.offsetHeight)}px`;
+  });
+}

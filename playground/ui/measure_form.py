@@ -1,0 +1,200 @@
+"""The form of a measurement: prompts, load, what decides and when it ends. One component for the lot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import gradio as gr
+from gradio.utils import get_upload_folder
+
+from .. import prompts
+from ..domain.errors import InvalidInput, PlaygroundError
+from ..domain.measurement import Measurement, SyntheticPrompts
+from ..domain.records import Problem
+from ..domain.workload import Objective
+from ..presets import ModelT, Preset, validate
+from ..text import LOCALES, Locale, say, say_problem
+from . import view
+
+PROMPTS = ("own", *prompts.names(), "file", "synthetic")
+# Which fields belong to which kind of load.
+LOADS = {
+    "concurrency": ("concurrency",),
+    "rate": ("requests_per_s", "arrivals", "concurrency"),
+    "waves": ("concurrency",),
+    "ramp": ("first", "last"),
+}
+ENDINGS = ("requests", "duration_s")
+LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
+# Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
+SCALED = {"target_width": ("width", 0.02), "budget_s": ("budget", 60.0)}
+GROUPS = {
+    "sent": ("prompts", "file", "input_tokens", "count"),
+    "load": ("kind", "requests_per_s", "arrivals", "concurrency", "first", "last", *ENDINGS),
+    "good": ("objective", *LIMITS),
+    "end": ("width", "max_rounds", "budget", "check_outputs"),
+}
+CHOICES = {
+    "prompts": PROMPTS,
+    "kind": tuple(LOADS),
+    "arrivals": ("poisson", "constant"),
+    "objective": get_args(Objective),
+}
+# What a field that the measurement does not use starts with.
+DEFAULTS = {
+    "file": "",
+    "input_tokens": "256",
+    "count": "32",
+    "concurrency": "1",
+    "requests_per_s": "2",
+    "arrivals": "poisson",
+    "first": "1",
+    "last": "8",
+}
+
+
+def build(preset: Preset) -> gr.HTML:
+    """`value` is JSON in a string: field -> text."""
+    return gr.HTML(
+        values(preset.measurement, preset.workload.objective),
+        html_template='<div class="fields"></div>',
+        js_on_load=view.asset("measure.js"),
+        apply_default_css=False,
+        elem_id="measurement",
+        groups=[[name, list(fields)] for name, fields in GROUPS.items()],
+        choices=CHOICES,
+        shown=_shown(),
+        texts={locale: _texts(locale) for locale in LOCALES},
+        server_functions=[look_at_upload],
+    )
+
+
+def _shown() -> dict[str, list[Any]]:
+    """Field -> [the field it depends on, the values with which it is shown]."""
+    by_load: dict[str, list[Any]] = {}
+    for kind, fields in LOADS.items():
+        for field in fields:
+            by_load.setdefault(field, ["kind", []])[1].append(kind)
+    synthetic = ["prompts", ["synthetic"]]
+    return {**by_load, "file": ["prompts", ["file"]], "input_tokens": synthetic, "count": synthetic}
+
+
+def _texts(locale: Locale) -> dict[str, str]:
+    """What the component shows: of each group and field by its name, of each choice by `field.choice`."""
+    fields = [field for group in GROUPS.values() for field in group]
+    texts = {name: say(f"measure.{name}", locale) for name in (*GROUPS, *fields, "upload", "uploading")}
+    for field in ("kind", "arrivals"):
+        texts |= {f"{field}.{choice}": say(f"measure.{field}_{choice}", locale) for choice in CHOICES[field]}
+    texts |= {f"objective.{name}": say(f"verdict.by_{name}", locale) for name in CHOICES["objective"]}
+    for name in PROMPTS:
+        known = name in prompts.names()
+        texts[f"prompts.{name}"] = (
+            say("measure.prompts_set", locale, name=name, count=len(prompts.load(name)))
+            if known
+            else say(f"measure.prompts_{name}", locale)
+        )
+    return texts
+
+
+def look_at_upload(asked: Mapping[str, str]) -> dict[str, Any]:
+    """What is in a file that was just uploaded, said to the visitor. `asked`: its path and the locale."""
+    locale: Locale = "zh-CN" if asked.get("locale") == "zh-CN" else "en"
+    try:
+        path = _uploaded(asked.get("path", ""))
+        count = len(prompts.read(path))
+    except PlaygroundError as error:
+        return {"good": False, "text": say_problem(error, locale)}
+    return {"good": True, "text": say("measure.uploaded", locale, file=path.name, count=count)}
+
+
+def _uploaded(path: str) -> Path:
+    """Visitors may name what they uploaded, and no other file of this machine."""
+    found = Path(path).resolve()
+    if not found.is_relative_to(Path(get_upload_folder()).resolve()):
+        raise InvalidInput("measure.no_upload")
+    return found
+
+
+def values(measurement: Measurement, objective: Objective) -> str:
+    """What the form shows for a measurement."""
+    shown = {
+        "objective": objective,
+        "width": f"{measurement.target_width / SCALED['target_width'][1]:g}",
+        "budget": f"{measurement.budget_s / SCALED['budget_s'][1]:g}",
+        "max_rounds": str(measurement.max_rounds),
+        "check_outputs": "true" if measurement.check_outputs else "",
+    }
+    own = {**measurement.limits.model_dump(), **measurement.profile.model_dump()}
+    shown |= {name: _text(value) for name, value in own.items()}
+    match measurement.prompts:
+        case None:
+            shown["prompts"] = "own"
+        case SyntheticPrompts(input_tokens=tokens, count=count):
+            shown |= {"prompts": "synthetic", "input_tokens": str(tokens), "count": str(count)}
+        case name if name in prompts.names():
+            shown["prompts"] = name
+        case path:
+            shown |= {"prompts": "file", "file": path}
+    return json.dumps({**DEFAULTS, **shown})
+
+
+def _text(value: float | str | None) -> str:
+    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def read(text: str, preset: Preset) -> tuple[Measurement, str]:
+    """What was filled in, and by which figure sides are compared. InvalidInput names the field as the form does.
+
+    `preset` is where the form came from.
+    """
+    given: dict[str, str] = {name: str(value).strip() for name, value in json.loads(text).items()}
+    kind = given["kind"]
+    used = (*LOADS.get(kind, ()), *ENDINGS)
+    if not any(given.get(name) for name in ENDINGS):
+        raise InvalidInput("measure.needs_end")
+    if kind == "ramp" and not given.get("requests"):
+        raise InvalidInput("measure.ramp_needs_requests")
+    asked = {
+        "prompts": _prompts(given, preset),
+        "profile": {"kind": kind, **{name: given[name] for name in used if given.get(name)}},
+        "limits": {name: given[name] for name in LIMITS if given.get(name)},
+        "max_rounds": given["max_rounds"],
+        "check_outputs": bool(given["check_outputs"]),
+        **{name: _scaled(own, given[own], factor) for name, (own, factor) in SCALED.items()},
+    }
+    return _validated(Measurement, asked, given), given["objective"]
+
+
+def _prompts(given: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts | None:
+    chosen = given["prompts"]
+    if chosen == "synthetic":
+        return _validated(SyntheticPrompts, {name: given[name] for name in ("input_tokens", "count")}, given)
+    if chosen == "file":
+        if not given["file"]:
+            raise InvalidInput("measure.no_upload")
+        return given["file"] if given["file"] == preset.measurement.prompts else str(_uploaded(given["file"]))
+    return chosen if chosen in prompts.names() else None
+
+
+def _scaled(field: str, text: str, factor: float) -> float | str:
+    """In the measurement's unit; as it is if it is no number, for the measurement to refuse."""
+    try:
+        return round(float(text) * factor, 12)
+    except ValueError:
+        return text
+
+
+def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str, str]) -> ModelT:
+    try:
+        return validate(model, asked, where="measurement")
+    except InvalidInput as error:
+        key = str(error.params.get("key", "")).rpartition(".")[2]
+        field, factor = SCALED.get(key, (key, None))
+        if field not in given:
+            raise
+        detail = error.params.get("detail") if factor is None else Problem("measure.out_of_range")
+        name = Problem(f"measure.{field}")
+        raise InvalidInput("measure.bad_field", field=name, value=given[field], detail=detail) from error

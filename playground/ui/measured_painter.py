@@ -1,0 +1,151 @@
+"""A measured run as one page sees it.
+
+Figures are computed when a trial has ended and not in between: the page shares the machine with what is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ..compare import Comparison
+from ..conclusions import conclusions
+from ..config import Config
+from ..domain.records import Problem, RequestTrace, Run, SideRecord
+from ..domain.rounds import rounds_of
+from ..tables import STATISTICS, errors, tables
+from ..text import Locale, say, say_problem
+from .painter import Painter, Stage
+
+HEADLINES = ("verdict.faster", "verdict.slower", "verdict.unclear", "verdict.none_yet")
+# Answers shown of a side's latest trial, and characters of each.
+ANSWERS = 20
+LONGEST = 1500
+
+
+class MeasuredPainter(Painter):
+    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
+        super().__init__(config, run, locale, comparison)
+        self._seen: tuple[object, ...] = ()
+        self._rounds = 0
+        self._sentences: list[Problem] = []
+        self._table: dict[str, Any] | None = None
+
+    def _paint(self, now: float, whole: bool) -> dict[str, Any]:
+        run = self._run
+        ended = (run.status, *(sum(trial.complete for trial in side.trials) for side in run.sides))
+        news = whole or ended != self._seen
+        if news:
+            self._seen = ended
+            self._rounds = len(rounds_of(run))
+            self._sentences = conclusions(run) if self._rounds else []
+            self._table = self._tables() if any(side.requests for side in run.sides) else None
+        return {
+            "headline": self._headline(),
+            "note": self._note(now),
+            "sides": [self._pane(index, now, news) for index in range(len(run.sides))],
+            "table": self._table,
+        }
+
+    def _headline(self) -> str:
+        status, verdicts = self._run.status, self._said(headline=True)
+        if status == "running":
+            return verdicts or self._phase()
+        if status == "done" and verdicts:
+            return verdicts
+        return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
+
+    def _said(self, headline: bool) -> str:
+        said = [found for found in self._sentences if (found.message_id in HEADLINES) == headline]
+        return " ".join(say_problem(found, self._locale) for found in said)
+
+    def _note(self, now: float) -> str:
+        run, locale = self._run, self._locale
+        if run.status == "running":
+            return f"{self._progress(now)} {self._said(headline=False)}".strip()
+        if run.problem is not None:
+            return say_problem(run.problem, locale)
+        return f"{self._said(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
+
+    def _progress(self, now: float) -> str:
+        comparison, plan = self._comparison, self._run.measurement
+        if comparison is None or plan is None or comparison.live.since is None:
+            return ""
+        return say(
+            "measured.progress",
+            self._locale,
+            round=min(self._rounds + 1, plan.max_rounds),
+            most=plan.max_rounds,
+            elapsed=_clock(now - comparison.live.since),
+            budget=_clock(plan.budget_s),
+        )
+
+    def _pane(self, index: int, now: float, news: bool) -> dict[str, Any]:
+        side = self._run.sides[index]
+        stage, fraction = self._stage(index, now)
+        comparison = self._comparison
+        painted = {
+            **self._side(index),
+            "place": self._place(side),
+            "stage": stage,
+            "fraction": fraction,
+            "serving": comparison is not None and not comparison.finished and comparison.live.serving == index,
+            "command": side.command,
+        }
+        if news:
+            painted |= {"problem": self._problem(side, errors(side, self._locale)), "answers": self._answers(side)}
+        return painted
+
+    def _stage(self, index: int, now: float) -> Stage:
+        comparison, plan, side = self._comparison, self._run.measurement, self._run.sides[index]
+        if comparison is None or plan is None or self._run.status != "running":
+            return "", None
+        live = comparison.live
+        if live.phase != "measuring" or live.since is None:
+            return self._starting(index, now)
+        if live.serving != index or not side.trials:
+            return say("measured.waits", self._locale), 0.0
+        trial = side.trials[-1]
+        done = len(trial.requests)
+        if plan.requests is not None:
+            return say("measured.turn", self._locale, done=done, of=plan.requests), done / plan.requests
+        lasted = now - live.since - trial.started_ms / 1000
+        duration = plan.profile.duration_s or lasted
+        said = say("measured.turn_timed", self._locale, done=done, elapsed=_clock(lasted), of=_clock(duration))
+        return said, min(1.0, lasted / duration)
+
+    def _tables(self) -> dict[str, Any]:
+        return {
+            "unit": say("measured.milliseconds", self._locale),
+            "single_name": say("measured.figure", self._locale),
+            "columns": STATISTICS,
+            **asdict(tables(self._run, self._locale)),
+        }
+
+    def _answers(self, side: SideRecord) -> dict[str, Any] | None:
+        """Of the side's latest trial, to see that it answers what was asked."""
+        latest = next((trial for trial in reversed(side.trials) if trial.complete), None)
+        if latest is None:
+            return None
+        shown = latest.requests[:ANSWERS]
+        title = say(
+            "measured.answers",
+            self._locale,
+            round=latest.round + 1,
+            shown=len(shown),
+            count=len(latest.requests),
+        )
+        return {"title": title, "pairs": [self._pair(trace) for trace in shown]}
+
+    def _pair(self, trace: RequestTrace) -> tuple[str, str]:
+        said = trace.output_text or (say_problem(trace.problem, self._locale) if trace.problem else "-")
+        return _cut(trace.conversation[-1].content), _cut(said)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, as 4:07; hours count as minutes."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

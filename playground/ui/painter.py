@@ -1,0 +1,122 @@
+"""What the panes of a race and of a measured run share. `assets/view.js` reads what a painter writes."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..charts.figure import COLOURS
+from ..compare import Comparison
+from ..config import Config
+from ..domain.records import Run, SideRecord
+from ..domain.settings import AttachedEndpoint
+from ..facts import limitations
+from ..text import Locale, say, say_problem
+
+Stage = tuple[str, float | None]
+
+
+class Painter:
+    """Turns a growing run into what one page has not seen yet. One painter a page."""
+
+    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
+        self._config = config
+        self._run = run
+        self._locale = locale
+        self._comparison = comparison
+
+    def paint(self, *, whole: bool = False) -> str:
+        """The panes' value: what changed, or everything if `whole`."""
+        now = time.monotonic()
+        labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
+        painted = {
+            "run": self._run.id,
+            "mode": self._run.mode,
+            **{name: say(message_id, self._locale) for name, message_id in labels.items()},
+            "asked": self._asked() if whole else None,
+            **self._paint(now, whole),
+        }
+        return json.dumps(painted)
+
+    def _paint(self, now: float, whole: bool) -> dict[str, Any]:
+        """`headline`, `note`, `sides` and what else this mode shows."""
+        raise NotImplementedError
+
+    def _phase(self) -> str:
+        phase = self._comparison.live.phase if self._comparison else "running"
+        return say(f"race.{'queued' if phase == 'waiting' else phase}", self._locale)
+
+    def _starting(self, index: int, now: float) -> Stage:
+        """What this side's start is doing, with elapsed time, and a fraction where one is known."""
+        if self._comparison is None:
+            return "", None
+        progress = self._comparison.live.progress[index]
+        name = say(f"stage.{progress.stage}", self._locale)
+        if progress.stage == "ready":
+            return name, None
+        elapsed = say("race.elapsed", self._locale, seconds=now - progress.since)
+        return f"{name} · {elapsed}", progress.fraction
+
+    def _side(self, index: int) -> dict[str, Any]:
+        """Its name, whole or not."""
+        side = self._run.sides[index]
+        return {"label": side.label, "method": _method(side, self._locale), "colour": COLOURS[index]}
+
+    def _place(self, side: SideRecord, *marks: str) -> str:
+        """Where it runs, with these marks; of an attached endpoint also what can't be known."""
+        place = " · ".join(part for part in (side.placement, *marks) if part)
+        known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
+        return " ".join([place, *known])
+
+    def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
+        own = [say_problem(side.problem, self._locale)] if side.problem else []
+        return {"lines": [*own, *lines], "log": side.log_tail} if own or lines else None
+
+    def _asked(self) -> list[tuple[str, str]]:
+        """What was asked and of what, for somebody who opens the run later."""
+        run, locale = self._run, self._locale
+        asked: list[tuple[str, str]] = []
+        if run.measurement is None or run.measurement.prompts is None:
+            asked += [(turn.role, turn.content) for turn in run.workload.conversation]
+        elif isinstance(run.measurement.prompts, str):
+            # The name alone of what somebody uploaded.
+            asked.append((say("measure.prompts", locale), Path(run.measurement.prompts).name))
+        else:
+            asked.append((say("measure.prompts_synthetic", locale), _listed(run.measurement.prompts)))
+        if run.measurement is not None:
+            asked.append((say("measure.load", locale), _listed(run.measurement.profile)))
+            asked.append((say("measure.good", locale), say(f"verdict.by_{run.workload.objective}", locale)))
+            if run.measurement.limits.given:
+                asked[-1] = (asked[-1][0], f"{asked[-1][1]}, {_listed(run.measurement.limits)}")
+        asked.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
+        asked += [(side.label, _settings(side)) for side in run.sides]
+        if run.preset:
+            asked.append((say("ui.preset", locale), run.preset))
+        return asked
+
+
+def _listed(model: BaseModel) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in model if value not in (None, ()))
+
+
+def _settings(side: SideRecord) -> str:
+    """What answered, in a few words each."""
+    settings = side.settings
+    if isinstance(settings, AttachedEndpoint):
+        return ", ".join([settings.model, settings.base_url, settings.api])
+    knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
+    parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
+    return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
+
+
+def _method(side: SideRecord, locale: Locale) -> str:
+    """The speculation method, with how many tokens it drafts."""
+    if isinstance(side.settings, AttachedEndpoint):
+        return say("side.attached", locale)
+    speculation = side.settings.speculation.model_dump()
+    k = speculation.get("num_speculative_tokens")
+    return side.settings.speculation.method + (f" · k = {k}" if k else "")

@@ -1,0 +1,152 @@
+"""A race as one page sees it: new tokens many times a second, figures a few times."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from .. import models
+from ..compare import Comparison
+from ..config import Config
+from ..domain.metrics import request_figures
+from ..domain.records import Run, SideRecord
+from ..domain.speculation import token_origins
+from ..facts import facts, number
+from ..text import Locale, say, say_problem
+from ..tokens import TokenText, token_text
+from .painter import Painter, Stage
+
+# Repaints whose tokens are sent again, in case the page skipped one.
+OVERLAP = 10
+FACTS_INTERVAL_S = 0.25
+SILENCE_S = 5.0
+
+
+class RacePainter(Painter):
+    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
+        super().__init__(config, run, locale, comparison)
+        self._answers = [_Answer(config, side) for side in run.sides]
+        self._facts_at = 0.0
+
+    def _paint(self, now: float, whole: bool) -> dict[str, Any]:
+        with_facts = whole or now - self._facts_at >= FACTS_INTERVAL_S
+        if with_facts:
+            self._facts_at = now
+        sides = []
+        for index, answer in enumerate(self._answers):
+            painted = {**self._side(index), **answer.grown(whole)}
+            if with_facts:
+                painted |= self._details(index, self._stage(index, now))
+            sides.append(painted)
+        return {"headline": self._headline(), "note": self._note(), "sides": sides}
+
+    def _headline(self) -> str:
+        run, locale = self._run, self._locale
+        if run.status == "running":
+            return self._phase()
+        speeds = [
+            (side.label, figures.decode_tokens_per_s)
+            for side in run.sides
+            for trace in side.requests
+            if (figures := request_figures(trace))
+        ]
+        parts = [say(f"race.{run.status}", locale)]
+        parts += [say("race.speed", locale, side=name, speed=number(speed)) for name, speed in speeds]
+        return " · ".join(parts)
+
+    def _note(self) -> str:
+        run, locale = self._run, self._locale
+        if run.problem is not None:
+            return say_problem(run.problem, locale)
+        if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
+            return ""
+        contended = any(side.contended for side in run.sides)
+        fairness = say("race.contended" if contended else "race.nearly_fair", locale)
+        return f"{fairness} {say('race.saved', locale, id=run.id)}"
+
+    def _stage(self, index: int, now: float) -> Stage:
+        locale, comparison, side = self._locale, self._comparison, self._run.sides[index]
+        if comparison is None or self._run.status != "running":
+            return "", None
+        if comparison.live.phase != "streaming":
+            return self._starting(index, now)
+        trace = side.requests[0]
+        if trace.ended or comparison.live.since is None:
+            return "", None
+        last = trace.chunks[-1].ms + trace.sent_ms if trace.chunks else trace.sent_ms
+        silent = now - comparison.live.since - last / 1000
+        return (say("race.silent", locale, seconds=silent) if silent > SILENCE_S else ""), None
+
+    def _details(self, index: int, stage: Stage) -> dict[str, Any]:
+        side = self._run.sides[index]
+        contended = [say("figure.contended", self._locale)] if side.placement and side.contended else []
+        broken = next((trace.problem for trace in side.requests if trace.problem and not side.problem), None)
+        return {
+            "place": self._place(side, *contended),
+            "stage": stage[0],
+            "fraction": stage[1],
+            "command": side.command,
+            "facts": facts(side, self._locale),
+            "legend": self._legend(index),
+            "problem": self._problem(side, [say_problem(broken, self._locale)] if broken else []),
+        }
+
+    def _legend(self, index: int) -> list[tuple[str, str]]:
+        """Never on a side without speculation: nothing is coloured there."""
+        answer = self._answers[index]
+        if not self._run.sides[index].settings.speculates or not answer.spans:
+            return []
+        how = "settled" if answer.settled else "estimated"
+        return [(name, say(f"legend.{name}", self._locale)) for name in ("target", "draft", how)]
+
+
+class _Answer:
+    """One side's answer in pieces: `spans` are (text, 1 where it came from accepted drafts)."""
+
+    def __init__(self, config: Config, side: SideRecord) -> None:
+        self._config = config
+        self._side = side
+        self._chunks_done = 0
+        self._tokens_done = 0
+        self._sent: deque[int] = deque([0], maxlen=OVERLAP)
+        self._text: TokenText | None = None
+        self.spans: list[tuple[str, int]] = []
+        self.settled = False
+
+    def grown(self, whole: bool) -> dict[str, Any]:
+        """The spans that are new, or all with `reset`."""
+        reset = self._grow() or whole
+        start = 0 if reset else self._sent[0]
+        self._sent.append(len(self.spans))
+        return {"from": start, "spans": self.spans[start:], "reset": reset}
+
+    def _grow(self) -> bool:
+        """Take in new chunks; True if earlier spans changed (the engine's step record settled their colours)."""
+        if not self._side.requests:
+            return False
+        trace = self._side.requests[0]
+        origins, settled = token_origins(trace, bool(self._side.settings.speculates))
+        reset = settled and not self.settled
+        if reset:
+            self.settled = True
+            self._chunks_done = self._tokens_done = 0
+            self.spans = []
+        for chunk in trace.chunks[self._chunks_done :]:
+            count = chunk.tokens or 0
+            flags = origins[self._tokens_done : self._tokens_done + count] if origins else []
+            self.spans += self._split(chunk.text, chunk.token_ids, flags)
+            self._chunks_done += 1
+            self._tokens_done += count
+        return reset
+
+    def _split(self, text: str, ids: tuple[int, ...] | None, flags: list[bool]) -> list[tuple[str, int]]:
+        if not any(flags):
+            return [(text, 0)]
+        if all(flags):
+            return [(text, 1)]
+        if self._text is None:
+            self._text = token_text(models.local_folder(self._config, self._side.settings.target))
+        pieces = self._text.split(text, ids)
+        if pieces is None:
+            return [(text, 1)]
+        return [(piece, int(flag)) for piece, flag in zip(pieces, flags, strict=True)]

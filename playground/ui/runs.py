@@ -1,0 +1,175 @@
+"""The buttons that start, follow and stop a run, and what they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from ..compare import Comparison
+from ..domain.errors import HostBusy, PlaygroundError
+from ..domain.records import Mode, Status
+from ..host import Host
+from ..text import Locale, say, say_problem
+from . import view
+from .labels import label, visitor_locale
+
+# Seconds between repaints. While something is measured the page must not take the engine's processor from it.
+REPAINT_S: dict[Mode, float] = {"race": 0.04, "measured": 0.5}
+CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
+
+# What the page holds -> the run that it asks for. Raises InvalidInput.
+Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
+
+
+@dataclass
+class Controls:
+    """`asked` is the mode of the run that was asked for last: what waits in line if the engines are taken."""
+
+    race: gr.Button
+    measure: gr.Button
+    stop: gr.Button
+    watch: gr.Button
+    wait: gr.Button
+    stop_engines: gr.Button
+    message: gr.HTML
+    asked: gr.State
+    run_id: gr.State
+
+
+def build() -> Controls:
+    with gr.Row():
+        race = gr.Button(label("race"), variant="primary", scale=2, min_width=110, elem_id="race")
+        measure = gr.Button(label("measure"), variant="primary", scale=2, min_width=110, elem_id="measure")
+        stop = gr.Button(label("stop"), variant="stop", visible=False, min_width=110, elem_id="stop")
+        watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="watch")
+        wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
+        engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
+    message = gr.HTML(apply_default_css=False, elem_id="message")
+    return Controls(race, measure, stop, watch, wait, engines, message, gr.State("race"), gr.State(""))
+
+
+def wire(controls: Controls, host: Host, read: Reader, inputs: set[Any], panes: gr.HTML, charts: gr.HTML) -> None:
+    """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
+    runs = Runs(controls, host, read)
+    started = [controls.run_id, controls.asked, controls.race, controls.measure, controls.stop]
+    started += [controls.stop_engines, controls.watch, controls.wait, controls.message]
+    ended = [controls.race, controls.measure, controls.stop, controls.stop_engines]
+    for button, handler, given in (
+        (controls.race, runs.race, inputs),
+        (controls.measure, runs.measure, inputs),
+        (controls.wait, runs.queue, inputs),
+        (controls.watch, runs.join, None),
+    ):
+        begun = button.click(handler, given, started, show_progress="hidden", concurrency_limit=None)
+        streams = {"show_progress": "hidden", "concurrency_limit": None}
+        # The page's framework searches its whole tree for each output of each message: the panes alone, then.
+        painted = begun.then(runs.paint, controls.run_id, panes, **streams)
+        painted.then(runs.ended, None, ended, show_progress="hidden")
+        begun.then(runs.draw, controls.run_id, charts, **streams)
+    controls.stop.click(runs.stop, controls.run_id, None, show_progress="hidden", concurrency_limit=None)
+    controls.stop_engines.click(runs.stop_engines, None, controls.message, concurrency_limit=None)
+
+
+class Runs:
+    """The handlers."""
+
+    def __init__(self, controls: Controls, host: Host, read: Reader) -> None:
+        self._controls = controls
+        self._host = host
+        self._read = read
+
+    async def race(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(given, "race", visitor_locale(request), wait=False)
+
+    async def measure(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(given, "measured", visitor_locale(request), wait=False)
+
+    async def queue(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(given, given[self._controls.asked], visitor_locale(request), wait=True)
+
+    async def join(self) -> dict[Any, Any]:
+        """Watch the run that holds the engines."""
+        controls, live = self._controls, self._host.latest
+        shown = {controls.stop: gr.update(visible=live is not None and not live.finished)}
+        run_id = live.run.id if live else ""
+        return {controls.run_id: run_id, **self._offers(busy=False), controls.message: "", **shown}
+
+    async def _begin(self, given: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
+        controls = self._controls
+        try:
+            self._host.open()
+            # Prompts may come from a file, or be made.
+            comparison = await asyncio.to_thread(self._read, given, mode)
+            await self._host.start(comparison, say("host.page", locale), wait=wait)
+        except PlaygroundError as error:
+            offers = self._offers(busy=isinstance(error, HostBusy))
+            return {controls.run_id: "", controls.asked: mode, controls.message: alert(error, locale), **offers}
+        off = gr.update(interactive=False)
+        shown = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
+        shown |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
+        return {controls.run_id: comparison.run.id, controls.message: "", **shown}
+
+    def _offers(self, busy: bool) -> dict[Any, Any]:
+        """Watching is possible only if the run that is in the way is one of this process."""
+        controls, live = self._controls, self._host.latest
+        can_watch = busy and live is not None and not live.finished
+        return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}
+
+    def _followed(self, run_id: str) -> Comparison | None:
+        return self._host.followed(run_id) if run_id else None
+
+    async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
+        comparison = self._followed(run_id)
+        if comparison is None:
+            # A generator that yields nothing would empty its outputs.
+            yield gr.skip()
+            return
+        painter = view.painter(self._host.config, comparison.run, visitor_locale(request), comparison)
+        yield await asyncio.to_thread(painter.paint, whole=True)
+        while not comparison.finished:
+            await asyncio.sleep(REPAINT_S[comparison.run.mode])
+            yield painter.paint() if comparison.run.mode == "race" else await asyncio.to_thread(painter.paint)
+        yield await asyncio.to_thread(painter.paint, whole=True)
+
+    async def ended(self) -> dict[Any, Any]:
+        controls = self._controls
+        shown = {button: gr.update(interactive=True) for button in (controls.race, controls.measure)}
+        return {
+            **shown,
+            controls.stop: gr.update(visible=False),
+            controls.stop_engines: gr.update(interactive=True),
+        }
+
+    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
+        comparison, locale = self._followed(run_id), visitor_locale(request)
+        if comparison is None:
+            yield gr.skip()
+            return
+        drawer = view.Drawer(comparison.run, locale)
+        status: Status = "running"
+        while status == "running":
+            status = comparison.run.status
+            if comparison.live.phase in ("streaming", "measuring", "finished"):
+                yield await asyncio.to_thread(drawer.draw)
+            await asyncio.sleep(CHARTS_S[comparison.run.mode])
+
+    async def stop(self, run_id: str) -> None:
+        if comparison := self._followed(run_id):
+            comparison.stop()
+
+    async def stop_engines(self, request: gr.Request) -> str:
+        locale = visitor_locale(request)
+        if self._host.pool.holder is not None:
+            return f'<div class="alert"><p>{escape(say("ui.engines_busy", locale))}</p></div>'
+        await self._host.pool.stop_all()
+        return f"<p>{escape(say('ui.engines_stopped', locale))}</p>"
+
+
+def alert(error: PlaygroundError, locale: Locale) -> str:
+    """An error as the page shows it."""
+    return f'<div class="alert" role="alert"><p>{escape(say_problem(error, locale))}</p></div>'

@@ -1,0 +1,335 @@
+"""Sides that somebody else runs, through the whole playground: fakes for the faults, real servers for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from conftest import until
+from fake_server import FakeServer, Reply, Steady, payload, token
+from foreign import Foreign, foreign
+from real import embedded_gguf, embedded_model
+from test_compare import fake_runtime, host  # noqa: F401
+from test_schema import check
+
+from playground.charts import charts_of
+from playground.compare import Comparison
+from playground.conclusions import conclusions
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.measurement import Measurement
+from playground.domain.metrics import side_figures
+from playground.domain.records import Run
+from playground.domain.rounds import rounds_of, run_verdicts
+from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
+from playground.facts import facts, limitations
+from playground.host import Host
+from playground.html_report import html_report
+from playground.presets import Side
+from playground.report import compare_document
+from playground.text import LOCALES, say_problem
+from playground.ui import form, view
+
+KEY = "sk-0123456789abcdef"
+OWN = Side(label="own", engine=EngineSettings(target="model"))
+PRESET = """
+gpu = false
+title = {en = "t", zh-CN = "题"}
+shows = {en = "s", zh-CN = "示"}
+needs = {en = "n", zh-CN = "需"}
+[[sides]]
+label = "one"
+base_url = "http://127.0.0.1:PORT"
+model = "playground"
+[[sides]]
+label = "two"
+base_url = "http://127.0.0.1:PORT/v1"
+model = "playground"
+[workload]
+prompt = "x"
+[workload.sampling]
+max_tokens = 5
+"""
+
+
+def attached(label: str, url: str, model: str = "playground") -> Side:
+    return Side(label=label, engine=AttachedEndpoint(base_url=url, model=model))
+
+
+def at(server: FakeServer) -> str:
+    return f"http://127.0.0.1:{server.port}"
+
+
+def asked(**sampling: object) -> Workload:
+    return Workload(prompt="Tell a story.", sampling=Sampling.model_validate({"max_tokens": 12, **sampling}))
+
+
+async def ran(
+    host: Host,  # noqa: F811
+    *sides: Side,
+    workload: Workload | None = None,
+    measurement: Measurement | None = None,
+) -> Run:
+    comparison: Comparison = host.comparison(sides, workload or asked(), measurement)
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.finished, within_s=300)
+    return comparison.run
+
+
+def everything_shown(host: Host, run: Run) -> str:  # noqa: F811
+    """All that a person can be shown of a run; its JSON is checked on the way."""
+    shown = [json.dumps(check("compare", compare_document(run)))]
+    for locale in LOCALES:
+        painter = view.painter(host.config, run, locale)
+        shown += [painter.paint(whole=True), html_report(run, locale)]
+        shown.append(json.dumps(charts_of(run, locale)))
+        shown += [
+            say_problem(known, locale) for side in run.sides for known in limitations(side, run.workload.sampling)
+        ]
+    return "\n".join(shown)
+
+
+# Beside an engine of ours, and alone
+
+
+async def test_beside_an_engine(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=200, per_chunk=3)) as server:
+        run = await ran(host, OWN, attached("theirs", at(server)))
+        paths = [head.split(" ", 2)[1] for head in server.heads]
+    assert (run.status, run.problem) == ("done", None)
+    own, theirs = run.sides
+    assert own.contended
+    assert theirs.contended
+    assert theirs.placement == f"attached {at(server)}/v1"
+    assert theirs.missing == ()
+    assert (theirs.runtime_version, theirs.device, theirs.samples) == (None, None, [])
+    assert theirs.command.startswith(f"curl --no-buffer {at(server)}/v1/chat/completions --json")
+    assert theirs.requests[0].counted_tokens == 12
+    # Others' requests move its counters: they are not even read.
+    assert "/metrics" not in paths
+    figures = side_figures(theirs)
+    assert (figures.acceptance_rate, figures.mean_acceptance_length, figures.tokens_per_step) == (None,) * 3
+    told = {name: text for name, text, _ in facts(theirs)}
+    assert list(told.values()).count("-") == 3
+    assert "acceptance is unknown" in everything_shown(host, run)
+    assert host.history.get(run.id) == run
+    assert len(host.pool.engines) == 1
+    # The history finds it by the model's name there.
+    assert [found.id for found in host.history.summaries(model="playground")] == [run.id]
+
+
+async def test_engines_that_nobody_needs_are_stopped(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=500)) as server:
+        await ran(host, OWN, attached("theirs", at(server)))
+        run = await ran(host, attached("one", at(server)), attached("two", at(server)))
+    assert run.status == "done"
+    assert host.pool.engines == []
+    assert "does not tell whether it speculates" in everything_shown(host, run)
+
+
+async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:  # noqa: F811
+    async def strict(reply: Reply) -> None:
+        if reply.body.keys() - {"model", "messages", "max_tokens", "temperature", "stream"}:
+            await reply.whole("422 Unprocessable Entity", "{}")
+            return
+        await reply.begin()
+        for text in ("Hel", "lo"):
+            await reply.event(token(text))
+        await reply.event(payload({}, finish="stop"))
+        await reply.done()
+
+    async with FakeServer(strict) as server:
+        run = await ran(host, OWN, attached("strict", at(server)), workload=asked(top_k=4))
+    assert run.status == "done"
+    side = run.sides[1]
+    known = ("token_ids", "running_usage", "usage", "cache_salt", "ignore_eos")
+    assert side.missing == (*known, "top_k", "seed")
+    assert "top_k" not in side.command
+    assert side.requests[0].output_text == "Hello"
+    assert side_figures(side).output_tokens is None
+    shown = everything_shown(host, run)
+    assert "it refuses them: top_k, seed" in shown
+    assert "prefix cache can't be kept apart" in shown
+    assert host.history.get(run.id) == run
+
+
+async def test_one_that_does_not_answer(host: Host) -> None:  # noqa: F811
+    run = await ran(host, OWN, attached("nobody", "http://127.0.0.1:9"))
+    assert run.status == "failed"
+    assert run.problem is not None
+    assert run.problem.message_id == "run.side_failed"
+    assert "nobody" in say_problem(run.problem)
+    # It was asked before any engine was started.
+    assert host.pool.engines == []
+
+
+async def test_one_that_this_host_does_not_allow(tmp_path: Path) -> None:
+    config = Config.from_environment(dict(os.environ, PLAYGROUND_ENDPOINTS="https://api.example.com"))
+    with pytest.raises(InvalidInput) as caught:
+        Host(config).comparison((OWN, attached("x", "http://127.0.0.1:9")), asked(), None)
+    assert caught.value.message_id == "endpoint.not_allowed"
+
+
+# The key
+
+
+async def test_the_key_is_sent_and_kept_nowhere(
+    host: Host,  # noqa: F811
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An endpoint that takes the key, then refuses it and repeats it in its error."""
+    ours = Steady(rate=500)
+
+    async def fickle(reply: Reply) -> None:
+        if len(server.replies) == 1:
+            await ours(reply)
+        else:
+            error = {"error": {"message": f"Incorrect API key provided: {KEY}. Try another."}}
+            await reply.whole("401 Unauthorized", json.dumps(error))
+
+    caplog.set_level("DEBUG")
+    async with FakeServer(fickle) as server:
+        monkeypatch.setenv("PLAYGROUND_ENDPOINT_KEYS", f"{at(server)}={KEY}")
+        host.config = Config.from_environment()
+        run = await ran(host, attached("one", at(server)), attached("two", at(server)))
+        # The second side is refused while it is probed, the first would have been later.
+        assert run.status == "failed"
+        first = len(server.replies)
+        server.replies.clear()
+        again = await ran(host, attached("one", at(server)), OWN)
+        assert again.sides[0].requests[0].problem is not None
+    assert first == 2
+    assert all(f"Authorization: Bearer {KEY}" in head for head in server.heads if head.startswith("POST"))
+    for seen in (run, again):
+        shown = everything_shown(host, seen)
+        assert "Incorrect API key provided: \\u2026" in shown
+        assert KEY not in shown + repr(seen) + repr(host.config)
+    assert KEY not in caplog.text
+    kept = [file for file in host.config.db.parent.iterdir() if file.name.startswith(host.config.db.name)]
+    assert kept
+    assert all(KEY.encode() not in file.read_bytes() for file in kept)
+
+
+async def test_a_preset_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    async with FakeServer(Steady(rate=500)) as server:
+        file.write_text(PRESET.replace("PORT", str(server.port)), encoding="utf-8")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "playground", "compare", str(file), "--json"),
+            env=os.environ | {"PLAYGROUND_ENDPOINT_KEYS": f"{at(server)}={KEY}"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0, err
+    assert KEY in server.heads[0]
+    assert KEY not in (out + err).decode()
+    document = check("compare", json.loads(out))
+    for side in document["sides"]:
+        assert side["settings"]["base_url"] == f"{at(server)}/v1"
+        assert side["figures"]["output_tokens"] == 5
+        assert side["contended"]
+        assert side["runtime"]["version"] is None
+        assert "$OPENAI_API_KEY" in side["command"]
+
+
+# The form
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        attached("theirs", "https://api.example.com/v1", "m"),
+        Side(label="own", engine=EngineSettings(target="t", knobs=Knobs(max_num_seqs=4))),
+    ],
+    ids=["attached", "own"],
+)
+def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
+    with gr.Blocks():
+        made = form.build(config, OWN, True)
+    shown = form.updates(made, side)
+    assert set(shown) <= set(made.outputs())
+    theirs = isinstance(side.engine, AttachedEndpoint)
+    assert (shown[made.endpoint]["visible"], shown[made.engine]["visible"]) == (theirs, not theirs)
+    given = {part: value.get("value") if isinstance(value, dict) else value for part, value in shown.items()}
+    assert form.read(made, {part: given.get(part) for part in made.components()}) == side
+
+
+def test_the_form_says_what_is_no_address(config: Config) -> None:
+    with gr.Blocks():
+        made = form.build(config, OWN, True)
+    given = dict.fromkeys(made.components(), "x") | {made.base_url: "http://me:sk-s@host", made.api: "chat"}
+    with pytest.raises(InvalidInput) as caught:
+        form.read(made, given)
+    assert "sk-s" not in say_problem(caught.value)
+
+
+# Real servers
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Foreign, Foreign]]:
+    work = tmp_path_factory.mktemp("pair")
+    model = asyncio.run(embedded_model())
+    gguf = asyncio.run(embedded_gguf(work))
+    with (
+        foreign("llama.cpp", model, gguf, work / "llama.log") as llama,
+        foreign("transformers", model, gguf, work / "transformers.log") as transformers,
+    ):
+        yield llama, transformers
+
+
+def real_sides(pair: tuple[Foreign, Foreign]) -> list[Side]:
+    return [attached(server.kind, server.url, server.model) for server in pair]
+
+
+async def test_race_of_two_that_are_no_vllm(
+    host: Host,  # noqa: F811
+    pair: tuple[Foreign, Foreign],
+) -> None:
+    run = await ran(host, *real_sides(pair))
+    assert (run.status, run.problem) == ("done", None)
+    llama, transformers = run.sides
+    assert "cache_salt" in llama.missing
+    assert "ignore_eos" not in llama.missing
+    assert {"token_ids", "running_usage", "ignore_eos"} <= set(transformers.missing)
+    for side in run.sides:
+        [trace] = side.requests
+        assert trace.problem is None
+        assert trace.output_text
+        assert trace.counted_tokens == trace.output_tokens == 12
+        assert side.contended
+        figures = side_figures(side)
+        assert figures.approximate
+        assert figures.tpot_ms is not None
+        assert (figures.itl_ms, figures.acceptance_rate, figures.tokens_per_step) == (None, None, None)
+    assert host.history.get(run.id) == run
+    everything_shown(host, run)
+
+
+async def test_measured_comparison_of_two_that_are_no_vllm(
+    host: Host,  # noqa: F811
+    pair: tuple[Foreign, Foreign],
+) -> None:
+    plan = Measurement(profile=ConcurrencyProfile(requests=2), max_rounds=6, target_width=0.005)
+    run = await ran(host, *real_sides(pair), workload=asked(max_tokens=6), measurement=plan)
+    assert (run.status, run.problem) == ("done", None)
+    for side in run.sides:
+        assert len(side.trials) == 6
+        assert all(trial.complete and len(trial.requests) == 2 for trial in side.trials)
+        assert all(trace.counted_tokens == 6 for trace in side.requests)
+        assert not side.contended
+    [verdict] = run_verdicts(run, rounds_of(run))
+    assert verdict.rounds == 6
+    assert verdict.interval is not None
+    assert [say_problem(sentence, locale) for locale in LOCALES for sentence in conclusions(run)]
+    assert host.history.get(run.id) == run
+    everything_shown(host, run)

@@ -1,0 +1,267 @@
+"""A whole measured run without vLLM: the fake server stands in for the engines, all else is the real thing."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from test_compare import SIDES, fake_runtime, finished, host, streaming, until  # noqa: F401
+
+from playground import measure
+from playground.compare import Comparison
+from playground.conclusions import conclusions
+from playground.domain.errors import InvalidInput
+from playground.domain.measurement import Measurement, SyntheticPrompts
+from playground.domain.metrics import side_figures
+from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
+from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
+from playground.host import Host
+from playground.presets import Side
+from playground.report import compare_document
+from playground.text import say_problem
+
+
+def workload(tokens: int = 6, **more: object) -> Workload:
+    return Workload.model_validate({"prompt": "x", "sampling": Sampling(max_tokens=tokens), **more})
+
+
+def plan(profile: LoadProfile | None = None, **more: object) -> Measurement:
+    chosen = profile or ConcurrencyProfile(concurrency=2, requests=4)
+    # As narrow as never: the rounds end by their number.
+    return Measurement.model_validate({"profile": chosen, "max_rounds": 6, "target_width": 0.005, **more})
+
+
+async def measured(
+    host: Host,  # noqa: F811
+    measurement: Measurement,
+    sides: tuple[Side, ...] = SIDES,
+    asked: Workload | None = None,
+) -> Comparison:
+    comparison = host.comparison(sides, asked or workload(), measurement)
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.finished, within_s=60)
+    return comparison
+
+
+async def test_rounds_take_turns(host: Host) -> None:  # noqa: F811
+    comparison = await measured(host, plan(prompts="chat"))
+    run = comparison.run
+    assert (run.status, run.problem) == ("done", None)
+    assert run.mode == "measured"
+    rounds = rounds_of(run)
+    assert [each.order for each in rounds] == [("off", "ngram"), ("ngram", "off")] * 3
+    for side in run.sides:
+        assert [trial.round for trial in side.trials] == list(range(6))
+        assert not side.contended
+        for trial in side.trials:
+            assert trial.complete
+            assert len(trial.requests) == 4
+            # Counters at rest on both ends, and of this trial's requests only: the warm-up came before.
+            assert trial.before is not None
+            assert trial.after is not None
+            assert trial.before.generation_tokens is not None
+            assert trial.after.generation_tokens == trial.before.generation_tokens + 4 * 6
+    # Never two at once: each trial begins after the end of the one before.
+    spans = sorted(
+        (
+            trial.started_ms + trial.requests[0].sent_ms,
+            trial.started_ms + max(trace.sent_ms + trace.chunks[-1].ms for trace in trial.requests),
+        )
+        for side in run.sides
+        for trial in side.trials
+    )
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    # The same prompts in the same order, for every side and round.
+    orders = {tuple(trace.conversation for trace in trial.requests) for side in run.sides for trial in side.trials}
+    assert len(orders) == 1
+    assert len(set(next(iter(orders)))) == 4
+    [verdict] = run_verdicts(run, rounds)
+    assert verdict.rounds == 6
+    assert verdict.interval is not None
+    assert ending(run, rounds, (verdict,)) == "rounds"
+    assert host.history.get(run.id) == run
+
+
+async def test_equal_cores_for_every_side(host: Host) -> None:  # noqa: F811
+    run = (await measured(host, plan())).run
+    assert run.sides[0].placement == run.sides[1].placement
+    assert len(host.pool.engines) == 2
+
+
+async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:  # noqa: F811
+    run = (await measured(host, plan(target_width=2, max_rounds=12))).run
+    rounds = rounds_of(run)
+    assert len(rounds) == 6
+    assert ending(run, rounds, run_verdicts(run, rounds)) == "narrow"
+    sentences = [say_problem(sentence) for sentence in conclusions(run)]
+    assert "6 rounds of 4 prompts" in sentences[0]
+    assert any("narrow" in sentence for sentence in sentences)
+
+
+async def test_rounds_end_with_the_budget(host: Host) -> None:  # noqa: F811
+    """One round is always made; with too few there is no verdict, and the reason is said."""
+    run = (await measured(host, plan(budget_s=0.001))).run
+    rounds = rounds_of(run)
+    assert len(rounds) == 1
+    [verdict] = run_verdicts(run, rounds)
+    assert verdict.interval is None
+    assert verdict.needed_rounds == 5
+    assert ending(run, rounds, (verdict,)) == "budget"
+
+
+async def test_warm_up_is_repeated_until_it_settles_and_not_counted(
+    host: Host,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(measure, "WARM_WITHIN", 0.0)
+    run = (await measured(host, plan())).run
+    before = run.sides[0].trials[0].before
+    assert before is not None
+    # Every pass sends what runs at once: two requests of six tokens.
+    assert before.generation_tokens == measure.WARM_UP_PASSES * 2 * 6
+    assert side_figures(run.sides[0]).requests == 24
+
+
+async def test_waves_and_goodput(host: Host) -> None:  # noqa: F811
+    asked = workload(objective="goodput")
+    run = (
+        await measured(
+            host, plan(WavesProfile(concurrency=2, requests=4), limits=Limits(ttft_ms=60_000)), asked=asked
+        )
+    ).run
+    assert run.status == "done"
+    for trial in run.sides[0].trials:
+        first, second = trial.requests[:2], trial.requests[2:]
+        assert min(trace.sent_ms for trace in second) >= max(
+            trace.sent_ms + trace.chunks[-1].ms for trace in first
+        )
+    figures = side_figures(run.sides[0], Limits(ttft_ms=60_000))
+    assert figures.goodput_requests_per_s == pytest.approx(figures.requests_per_s)
+    assert all(
+        value == pytest.approx(value) and value for each in rounds_of(run) for value in each.values.values()
+    )
+
+
+async def test_stop_keeps_the_whole_rounds(host: Host) -> None:  # noqa: F811
+    comparison = host.comparison(SIDES, workload(200), plan(max_rounds=100))
+    await host.start(comparison, "a test")
+
+    def in_the_third_round() -> bool:
+        return any(trial.requests and not trial.complete for trial in comparison.run.sides[0].trials[2:])
+
+    await until(in_the_third_round, within_s=60)
+    comparison.stop()
+    await finished(comparison)
+    run = comparison.run
+    assert (run.status, run.problem) == ("stopped", None)
+    rounds = rounds_of(run)
+    assert len(rounds) == 2
+    last = max((trial for side in run.sides for trial in side.trials), key=lambda trial: trial.started_ms)
+    assert not last.complete
+    assert ending(run, rounds, run_verdicts(run, rounds)) is None
+    assert host.history.get(run.id) == run
+
+
+async def test_stop_in_the_warm_up(host: Host) -> None:  # noqa: F811
+    comparison = host.comparison(SIDES, workload(100_000), plan())
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.live.phase == "warming_up")
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert not any(side.trials for side in comparison.run.sides)
+
+
+async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(measure, "SAVE_INTERVAL_S", 0.0)
+    comparison = host.comparison(SIDES, workload(40), plan(ConcurrencyProfile(requests=50)))
+    await host.start(comparison, "a test")
+
+    def saved() -> int:
+        found = host.history.get(comparison.run.id)
+        return len(found.sides[0].requests) if found else 0
+
+    await until(lambda: saved() >= 3)
+    assert not comparison.run.sides[0].trials[0].complete
+    comparison.stop()
+    await finished(comparison)
+
+
+async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:  # noqa: F811
+    comparison = host.comparison(SIDES, workload(100), plan(max_rounds=100))
+    await host.start(comparison, "a test")
+    await until(lambda: bool(rounds_of(comparison.run)), within_s=60)
+    victim = host.pool.engines[1]
+    assert victim._process is not None
+    victim._process.process.terminate()
+    await finished(comparison)
+    run = comparison.run
+    assert run.status == "failed"
+    assert run.problem is not None
+    assert run.problem.message_id == "run.side_failed"
+    assert sum(side.problem is not None for side in run.sides) == 1
+    assert rounds_of(run)
+    assert host.history.get(run.id) == run
+
+
+async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """What was measured stands; the check is left out."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(measure, "examine", never)
+    comparison = host.comparison(SIDES, workload(), plan())
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.live.phase == "checking", within_s=60)
+    comparison.stop()
+    await finished(comparison)
+    assert comparison.run.status == "stopped"
+    assert comparison.run.outputs is None
+    assert len(rounds_of(comparison.run)) == 6
+    assert host.history.get(comparison.run.id) == comparison.run
+
+
+def test_order_alternates() -> None:
+    assert [order_of(number, 3) for number in range(3)] == [[0, 1, 2], [2, 1, 0], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("sides", "asked", "measurement", "message_id"),
+    [
+        (SIDES, workload(objective="goodput"), plan(), "measurement.goodput_needs_limits"),
+        (SIDES, workload(), plan(prompts="no-such-set"), "prompts.no_such_set"),
+        (SIDES, workload(), plan(prompts="/nowhere/x.jsonl"), "prompts.unreadable"),
+        ((SIDES[0], SIDES[0]), workload(), plan(), "settings.same_label"),
+    ],
+)
+async def test_what_cannot_be_measured(
+    host: Host,  # noqa: F811
+    sides: tuple[Side, ...],
+    asked: Workload,
+    measurement: Measurement,
+    message_id: str,
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        host.comparison(sides, asked, measurement)
+    assert caught.value.message_id == message_id
+    assert host.history.summaries() == []
+
+
+async def test_synthetic_prompts_need_a_tokenizer(host: Host) -> None:  # noqa: F811
+    """Known only once the model is there."""
+    run = (await measured(host, plan(prompts=SyntheticPrompts(input_tokens=8)))).run
+    assert run.status == "failed"
+    assert run.problem is not None
+    assert run.problem.message_id == "prompts.no_tokenizer"
+
+
+async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
+    document = compare_document((await measured(host, plan())).run)
+    assert [each["order"][0] for each in document["rounds"]] == ["off", "ngram"] * 3
+    assert [request["round"] for request in document["sides"][0]["requests"]] == sorted(list(range(6)) * 4)
+    [found] = document["outputs"]
+    assert (found["side"], found["baseline"], found["compared"], found["identical"]) == ("ngram", "off", 1, 1)
+    [verdict] = document["verdicts"]
+    assert (verdict["side"], verdict["baseline"], verdict["metric"]) == ("ngram", "off", "tpot")
