@@ -25,8 +25,8 @@ from playground.attached import SEED
 from playground.config import Config
 from playground.domain.schedule import schedule
 from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.statistics import Metric, compare
-from playground.domain.workload import ConcurrencyProfile
+from playground.domain.statistics import compare
+from playground.domain.workload import ConcurrencyProfile, Objective
 from playground.engine import devices, runtime
 from playground.engine.command import SERVED_NAME, build
 from playground.processes import Guarded
@@ -51,7 +51,7 @@ class Row:
 
 
 # How a figure is compared, and why the two may differ in it.
-FIGURES: dict[str, tuple[Metric, str]] = {
+FIGURES: dict[str, tuple[Objective, str]] = {
     "throughput": (
         "throughput",
         "vLLM divides by the time until its last task has ended, connections included; ours by the time until the"
