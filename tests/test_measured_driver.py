@@ -213,6 +213,19 @@ async def test_time_ends_it_and_nothing_is_cut(serve: Serve) -> None:
     assert load.wall_s < 5
 
 
+async def test_what_has_ended_is_reported_while_others_stream(serve: Serve) -> None:
+    async with serve(first_ms=1, gap_ms=1) as seen:
+        load = load_for(seen.endpoint, ConcurrencyProfile(concurrency=9, requests=9), prompts(4, *[4000] * 8))
+        async with asyncio.timeout(60):
+            async for index in load.run():
+                short = load.traces[index].counted_tokens == 4
+                streaming = [answer for answer in seen.answers if len(answer.written) < answer.tokens]
+                break
+        load.stop()
+    assert short
+    assert len(streaming) == 8
+
+
 # Servers that close, and faults
 
 

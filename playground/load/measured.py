@@ -18,11 +18,13 @@ from .connection import Connection, connect, http_request
 from .output import Outbox
 from .recording import Recording
 
-# Ended requests are read a slice at a time, and only when nothing has arrived for QUIET_S: another request's stamp
-# is late by a slice at worst. Beyond BACKLOG blocks (about 256 MB) memory comes first.
+# Ended requests are read a slice at a time: another request's stamp is late by a slice at worst. Every LISTEN_S we
+# look whether nothing has arrived for QUIET_S; OVERDUE_S after its end, a request is read all the same: within a
+# second it is to be in the history, and its bytes take memory.
 SLICE_S = 0.0003
 QUIET_S = 0.001
-BACKLOG = 500_000
+LISTEN_S = 0.01
+OVERDUE_S = 0.5
 # After so many refused connections in a row nothing more is sent: the endpoint is gone.
 REFUSALS = 10
 # Of the connections that the server closed for idleness, so many are opened again in advance.
@@ -47,7 +49,7 @@ class Measurement:
         self._next: Planned | None = next(self._schedule, None)
         self._outbox = outbox
         self._start = self._last_end = 0.0
-        self._count = self._refused = self._opening = self._unread = 0
+        self._count = self._refused = self._opening = 0
         self._running: dict[Recording, Connection] = {}
         self._free: list[Connection] = []
         self._again: deque[Recording] = deque()
@@ -204,24 +206,24 @@ class Measurement:
         del self._running[request]
         self._last_end = max(self._last_end, request.last_byte)
         self._waiting.append(request)
-        self._unread += len(request.blocks)
         if self._reading is None:
-            self._reading = asyncio.get_running_loop().call_later(2 * QUIET_S, self._read_some)
+            self._read_in(LISTEN_S)
 
     def _read_some(self) -> None:
-        """One slice of reading, if nothing streams just now."""
+        """One slice of reading, if nothing streams just now or it can't wait."""
         self._reading = None
-        now = time.perf_counter()
-        if now - self.last_byte > QUIET_S or self._unread > BACKLOG:
-            request = self._waiting[0]
-            if request.read(until=now + SLICE_S):
-                self._report(self._waiting.popleft())
+        now, request = time.perf_counter(), self._waiting[0]
+        due = now - self.last_byte > QUIET_S or now - request.last_byte > OVERDUE_S
+        if due and request.read(until=now + SLICE_S):
+            self._report(self._waiting.popleft())
         if self._waiting:
-            self._reading = asyncio.get_running_loop().call_later(QUIET_S, self._read_some)
+            self._read_in(QUIET_S if due else LISTEN_S)
+
+    def _read_in(self, seconds: float) -> None:
+        self._reading = asyncio.get_running_loop().call_later(seconds, self._read_some)
 
     def _report(self, request: Recording) -> None:
         request.read()
-        self._unread -= len(request.blocks)
         self._outbox.put(request.event(self._start))
 
     async def _watch(self) -> None:

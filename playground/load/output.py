@@ -8,10 +8,17 @@ import sys
 import threading
 from typing import Any
 
+import orjson
+
 
 def emit(event: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")
-    sys.stdout.flush()
+    try:
+        line = orjson.dumps(event)
+    except TypeError:
+        # An engine's half an emoji, or a number beyond 64 bits.
+        line = json.dumps(event).encode()
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 class Outbox:

@@ -44,17 +44,9 @@ class Request(asyncio.Protocol):
             self._reader.feed((now - self._sent) * 1000, data)
         except StreamProblem as problem:
             fault = problem
-        for delta in self._reader.deltas:
-            emit(
-                {
-                    "event": "chunk",
-                    "request": self.index,
-                    "ms": delta.at,
-                    "tokens": delta.tokens,
-                    "text": delta.text,
-                    "token_ids": delta.token_ids,
-                }
-            )
+        for ms, tokens, text, ids in self._reader.taken():
+            chunk = {"ms": ms, "tokens": tokens, "text": text, "token_ids": ids}
+            emit({"event": "chunk", "request": self.index, **chunk})
         if fault is not None:
             self.end(fault.kind, fault.detail)
         elif self._reader.finished:
