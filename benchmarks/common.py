@@ -86,14 +86,21 @@ def app(place: Path, *, rate: int, per_chunk: int = 1) -> Iterator[tuple[subproc
     model = place / "models" / "SmolLM2-135M-Instruct"
     model.mkdir(parents=True, exist_ok=True)
     (model / "config.json").write_text("{}")
+    more = {"PLAYGROUND_MODELS": str(place / "models"), "PLAYGROUND_RUNTIMES": f"default={runtime}"}
+    with real_app(place, more) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def real_app(place: Path, more: Mapping[str, str] | None = None) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The playground as a process, with a history and a state of its own; real engines unless `more` says so."""
     port = free_port()
     environment = {
         **os.environ,
         "PLAYGROUND_DB": str(place / "history.db"),
         "PLAYGROUND_STATE": str(place / "state"),
-        "PLAYGROUND_MODELS": str(place / "models"),
         "PLAYGROUND_PORT": str(port),
-        "PLAYGROUND_RUNTIMES": f"default={runtime}",
+        **(more or {}),
     }
     with served([sys.executable, "app.py"], environment, port) as process:
         yield process, f"http://127.0.0.1:{port}"

@@ -1,6 +1,6 @@
 """A model of a real one's shape without its weights, for `load_format = "dummy"`: real speed, meaningless text.
 
-python benchmarks/dummy_model.py SHAPE TOKENIZER_FOLDER DESTINATION
+usage: python -m benchmarks.dummy_model SHAPE TOKENIZER_FOLDER DESTINATION
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Trials of the first side alternate between two states of the others: idle as in a measured run, and frozen
 (SIGSTOP), when they can cost nothing. Then the others are stopped for good, and the trials are made once more.
 
-    python benchmarks/idle_engine.py [PRESET] [--rounds N]
+usage: python -m benchmarks.idle_engine [PRESET] [--rounds N]
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import psutil
-from common import folder
 
 from playground import presets, prompts
 from playground.config import Config
@@ -28,6 +27,8 @@ from playground.engine.server import Engine
 from playground.host import Host
 from playground.load.client import MeasuredLoad
 from playground.prepare import prepare
+
+from .common import folder
 
 TARGET = 0.98
 STATES = ("frozen", "idle")

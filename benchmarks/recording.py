@@ -1,6 +1,6 @@
 """Run presets on this host for real, in race and in measured mode, and keep the results as JSON.
 
-    python benchmarks/recording.py DESTINATION PRESET... [--idle]
+usage: python -m benchmarks.recording DESTINATION PRESET... [--idle]
 
 For each preset DESTINATION gets NAME.race.json and NAME.measured.json (documents as the command line prints them,
 the measured one without its requests). It says what the GPUs' memory was before and after, and with --idle what an
@@ -12,13 +12,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pynvml
-from common import folder
-from idle_engine import idle_cost
 
 from playground import presets
 from playground.conclusions import conclusions
@@ -28,6 +27,9 @@ from playground.domain.records import Run
 from playground.host import Host
 from playground.report import compare_document
 from playground.text import say_problem
+
+from .common import folder
+from .idle_engine import idle_cost
 
 IDLE_ROUNDS = 6
 
@@ -59,6 +61,8 @@ async def finished(host: Host, preset: presets.Preset, measurement: Measurement 
 
 
 async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
+    # Where this host keeps its models and sockets is nobody's business.
+    places = {str(host.config.models): "MODELS", str(host.config.state): "STATE", sys.executable: "python"}
     race = compare_document(await finished(host, preset, None))
     run = await finished(host, preset, preset.measurement)
     for sentence in conclusions(run):
@@ -69,6 +73,8 @@ async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
         side["requests"] = []
     for mode, document in (("race", race), ("measured", measured)):
         text = json.dumps(document, ensure_ascii=False, indent=1)
+        for path, name in places.items():
+            text = text.replace(path, name)
         (destination / f"{preset.name}.{mode}.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -116,7 +116,7 @@ async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset,
 
 async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
     """Both streams end, what arrived is kept, the engines drop the requests and live on."""
-    sides = tuple(Side(label=side.label, engine=side.engine) for side in preset.sides[:1] * 2)
+    sides = tuple(Side(label=label, engine=preset.sides[0].engine) for label in ("one", "other"))
     sampling = preset.workload.sampling.model_copy(update={"max_tokens": 1500, "ignore_eos": True})
     comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}))
     await host.start(comparison, "test")

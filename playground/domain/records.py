@@ -7,9 +7,10 @@ trials and samples count from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Literal
 
-from .measurement import Measurement
+from .measurement import Measurement, SyntheticPrompts
 from .settings import SideSettings
 from .workload import Conversation, Workload
 
@@ -198,3 +199,11 @@ class Run:
     seed: int | None = 0
     problem: Problem | None = None
     outputs: OutputEvidence | None = None
+
+    @property
+    def asked(self) -> str:
+        """In a few words: the prompt, or the name of the set or file that took its place."""
+        given = self.measurement.prompts if self.measurement is not None else None
+        if isinstance(given, SyntheticPrompts):
+            return f"{given.count} x {given.input_tokens} tokens"
+        return PurePath(given).name if given is not None else self.workload.prompt

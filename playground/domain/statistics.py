@@ -242,7 +242,9 @@ def headline(verdict: Verdict, prompts: int) -> Problem:
         "baseline": verdict.baseline,
         "metric": Problem(f"verdict.by_{verdict.metric}"),
         "rounds": verdict.rounds,
-        "prompts": prompts,
+        "prompts": Problem("verdict.one_prompt")
+        if prompts == 1
+        else Problem("verdict.prompts", {"count": prompts}),
     }
     if verdict.interval is None or verdict.speed_up is None:
         return Problem("verdict.none_yet", params)

@@ -165,7 +165,7 @@ class History:
             mode=run.mode,
             status=run.status,
             preset=run.preset,
-            prompt=run.workload.prompt,
+            prompt=run.asked,
             labels=tuple(side.label for side in sides),
             models=tuple(models),
         )

@@ -1,0 +1,94 @@
+"""What does an open page cost the engines? Measured runs with a page open and charting, and without any.
+
+usage: python -m benchmarks.intrusion [--pairs N]           (real engines; about a minute and a half a run)
+
+One app and one pair of engines; runs alternate: open, closed, closed, open. Each is started from the page, which
+then stays, or goes away while the engines warm up. The browser runs on this machine too and is part of the cost;
+that of a user elsewhere is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+
+from playwright.async_api import Page, expect
+
+from playground.domain.metrics import side_figures
+from playground.domain.records import Run
+from playground.domain.rounds import order_of
+from playground.domain.statistics import compare
+from playground.store import History
+
+from .common import ask_for, browser, folder, real_app
+
+TARGET = 0.98
+STATES = ("closed", "open")
+TOKENS = 64
+FIELDS = {"requests": "2", "max_rounds": "6", "width": "0.25"}
+RUN_S = 900
+
+
+async def main(pairs: int) -> None:
+    with folder() as place, real_app(place) as (_, url):
+        async with browser() as chromium:
+            page = await chromium.new_page(viewport={"width": 1440, "height": 1000})
+            history = History(place / "history.db")
+            # Engines start, and whatever is slow at first.
+            await one_run(page, url, history, leave=False)
+            found: list[dict[str, Run]] = []
+            for number in range(pairs):
+                own = {}
+                for state in (STATES[index] for index in order_of(number, 2)):
+                    own[state] = await one_run(page, url, history, leave=state == "closed")
+                found.append(own)
+                told = (f"{state} {speeds(run)}" for state, run in own.items())
+                print(f"pair {number + 1}: " + ", ".join(told), flush=True)
+    for index, side in enumerate(found[0]["open"].sides):
+        values = [{state: speed(run, index) for state, run in own.items()} for own in found]
+        verdict = compare(values, "open", "closed", "throughput")
+        low, high = verdict.interval or (float("nan"), float("nan"))
+        print(
+            f"{side.label}: tokens/s with the page open / without: {verdict.speed_up:.4f} (95% interval {low:.4f} "
+            f"to {high:.4f}, {verdict.rounds} pairs; at least {TARGET:g} on a machine with a free core)"
+        )
+
+
+async def one_run(page: Page, url: str, history: History, *, leave: bool) -> Run:
+    await page.goto(url)
+    await expect(page.locator("#race")).to_be_enabled(timeout=60_000)
+    await ask_for(page, TOKENS)
+    await page.get_by_text("Measurement: prompts, load, limits, when it ends").click()
+    for name, value in FIELDS.items():
+        await page.locator(f'#measurement [name="{name}"]').fill(value)
+        await page.locator(f'#measurement [name="{name}"]').press("Tab")
+    await page.locator('#measurement [name="check_outputs"]').uncheck()
+    known = {summary.id for summary in history.summaries()}
+    await page.locator("#measure").click()
+    async with asyncio.timeout(RUN_S):
+        # Another process writes it: nothing here could be awaited instead.
+        while not (new := [one for one in history.summaries() if one.id not in known]):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+        if leave:
+            await page.goto("about:blank")
+        while (run := history.get(new[0].id)) is None or run.status == "running":  # noqa: ASYNC110
+            # Reading costs, too, and must cost both states the same.
+            await asyncio.sleep(5)
+    if run.status != "done":
+        raise SystemExit(f"the run ended as {run.status}: {run.problem}")
+    return run
+
+
+def speed(run: Run, index: int) -> float | None:
+    return side_figures(run.sides[index]).output_tokens_per_s
+
+
+def speeds(run: Run) -> Sequence[str]:
+    return [f"{speed(run, index) or 0:.2f} tokens/s" for index in range(len(run.sides))]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=6)
+    asyncio.run(main(parser.parse_args().pairs))
