@@ -75,6 +75,11 @@ class Config:
     start_timeout_s: float = 1200
     request_timeout_s: float = 120
 
+    @property
+    def serves_others(self) -> bool:
+        """Whether the page can be reached from other machines."""
+        return self.host != "localhost" and not self.host.startswith("127.") and self.host != "::1"
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Config:
         """Raises InvalidInput for a variable that is unknown or can't be read."""

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
@@ -22,6 +23,7 @@ from playground.charts import charts_of
 from playground.compare import Comparison
 from playground.conclusions import conclusions
 from playground.config import Config
+from playground.domain.base_url import BaseUrl
 from playground.domain.errors import InvalidInput
 from playground.domain.measurement import Measurement
 from playground.domain.metrics import side_figures
@@ -333,3 +335,13 @@ async def test_measured_comparison_of_two_that_are_no_vllm(
     assert [say_problem(sentence, locale) for locale in LOCALES for sentence in conclusions(run)]
     assert host.history.get(run.id) == run
     everything_shown(host, run)
+
+
+async def test_a_page_for_others_attaches_nothing_unless_told(host: Host) -> None:  # noqa: F811
+    """Otherwise whoever reaches it could have this machine send requests anywhere."""
+    host.config = replace(host.config, host="0.0.0.0")
+    with pytest.raises(InvalidInput) as caught:
+        host.comparison((OWN, attached("theirs", "http://127.0.0.1:1")), asked())
+    assert caught.value.message_id == "endpoint.none_allowed"
+    host.config = replace(host.config, endpoints=(BaseUrl.parse("http://127.0.0.1:1"),))
+    host.comparison((OWN, attached("theirs", "http://127.0.0.1:1")), asked())

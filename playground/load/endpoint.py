@@ -71,6 +71,8 @@ class Endpoint:
         Raises InvalidInput for what is no address, or none that this host allows.
         """
         url = _address(base_url)
+        if config.serves_others and not config.endpoints:
+            raise InvalidInput("endpoint.none_allowed")
         if config.endpoints and not any(allowed.covers(url) for allowed in config.endpoints):
             allowed = ", ".join(str(allowed) for allowed in config.endpoints)
             raise InvalidInput("endpoint.not_allowed", url=str(url), allowed=allowed)
