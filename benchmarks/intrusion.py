@@ -25,8 +25,8 @@ from .common import ask_for, browser, folder, real_app
 
 TARGET = 0.98
 STATES = ("closed", "open")
-TOKENS = 64
-FIELDS = {"requests": "2", "max_rounds": "6", "width": "0.25"}
+TOKENS = 48
+FIELDS = {"requests": "1", "max_rounds": "6", "width": "0.25"}
 RUN_S = 900
 
 

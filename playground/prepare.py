@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import models
@@ -15,7 +15,7 @@ from .config import Config
 from .domain.errors import EngineFailed, InvalidInput, WorkFailed
 from .domain.records import Counters, Problem, Run
 from .domain.settings import AttachedEndpoint, EngineSettings
-from .engine import command, devices, runtime, telemetry
+from .engine import command, devices, gpu_load, runtime, telemetry
 from .engine.pool import Pool, Wanted
 from .engine.server import Engine
 from .live import Live, Progress
@@ -44,7 +44,13 @@ class Serving:
 
     async def counters(self) -> Counters | None:
         """Now; None where they can't be read. Those of an attached endpoint count other people's requests too."""
-        return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
+        if self.engine is None:
+            return None
+        counters = await telemetry.read_counters(self.engine.client)
+        load = await asyncio.to_thread(gpu_load.read, self.engine.placement.gpus)
+        if counters is None or load is None:
+            return counters
+        return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)
 
     async def idle_counters(self) -> Counters | None:
         """Once nothing runs or waits; None if the engine does not come to rest (they would be incomplete)."""

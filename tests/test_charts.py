@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,6 +72,19 @@ def test_over_time_comes_from_the_samples() -> None:
     assert named(figures["queues"], "plain · waiting")["line"]["dash"] == "dot"
     hits = [rate for rate in named(figures["prefix_hits"], "quick")["y"] if rate is not None]
     assert hits == [0.5] * 12
+
+
+def test_gpus_have_charts_where_there_are_some() -> None:
+    run = measured_run()
+    assert not {"gpu_utilization", "gpu_memory"} & over_time(run, "en").keys()
+    for side in run.sides:
+        side.samples = [
+            replace(one, counters=replace(one.counters, gpu_utilization=0.5, gpu_memory_bytes=3 * 2**30))
+            for one in side.samples
+        ]
+    figures = over_time(run, "en")
+    assert set(named(figures["gpu_utilization"], "plain")["y"]) == {0.5, None}
+    assert set(named(figures["gpu_memory"], "quick")["y"]) == {3.0, None}
 
 
 def test_what_the_engine_does_not_report_is_said() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from playground.domain.errors import InvalidInput
 from playground.domain.settings import EngineSettings, Knobs
-from playground.engine import devices
+from playground.engine import devices, gpu_load
 from playground.engine.devices import Gpu, Machine, Placement, place
 
 
@@ -93,3 +95,49 @@ def test_this_machine() -> None:
     record = found.as_record()
     assert record["cores"] == len(found.cores)
     assert record["gpus"] == [{"name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in found.gpus]
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, (0,)), (2, (1,)), (8, tuple(range(1, 8)))])
+def test_sides_in_turns_get_the_same_cores(cores: int, expected: tuple[int, ...]) -> None:
+    """All but the first: that one is the page's and the measuring process's."""
+    placed = place([side()] * 2, ["cpu"] * 2, host(cores), in_turns=True)
+    assert [placement.cores for placement in placed] == [expected] * 2
+    assert not any(placement.contended for placement in placed)
+
+
+def test_sides_in_turns_share_a_gpu_without_contending() -> None:
+    placed = place([side()] * 2, ["cuda"] * 2, host(gpus=1), in_turns=True)
+    assert [(placement.gpus, placement.sharing, placement.contended) for placement in placed] == [
+        ((0,), 2, False)
+    ] * 2
+
+
+class Nvml(ModuleType):
+    """Two cards that tell, and one that can't be asked."""
+
+    class NVMLError(Exception):
+        pass
+
+    @staticmethod
+    def nvmlDeviceGetHandleByIndex(index: int) -> int:
+        return index
+
+    @classmethod
+    def nvmlDeviceGetUtilizationRates(cls, handle: int) -> SimpleNamespace:
+        if handle == 2:
+            raise cls.NVMLError
+        return SimpleNamespace(gpu=(80, 40)[handle])
+
+    @staticmethod
+    def nvmlDeviceGetMemoryInfo(handle: int) -> SimpleNamespace:
+        return SimpleNamespace(used=(7, 5)[handle])
+
+
+def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_load, "_nvml", lambda: Nvml("nvml"))
+    found = gpu_load.read((0, 1))
+    assert found is not None
+    assert found.utilization == pytest.approx(0.6)
+    assert found.memory_bytes == 12
+    assert gpu_load.read(()) is None
+    assert gpu_load.read((0, 2)) is None

@@ -43,6 +43,7 @@ def over_time(run: Run, locale: Locale) -> dict[str, Figure]:
     throughput = _sampled(run, "chart.sampled_speed", "chart.tokens_per_s", {"": _generated}, locale)
     cache = _sampled(run, "chart.kv_cache", "chart.share", {"": _gauge("kv_cache_usage")}, locale)
     hits = _sampled(run, "chart.prefix_hits", "chart.share", {"": _prefix_hits}, locale, "chart.no_lookups")
+    on_gpus = any(sample.counters.gpu_utilization is not None for side in run.sides for sample in side.samples)
     queues = {"running": _gauge("running"), "waiting_now": _gauge("waiting")}
     return {
         "sampled_speed": throughput,
@@ -50,7 +51,20 @@ def over_time(run: Run, locale: Locale) -> dict[str, Figure]:
         "kv_cache": as_share(cache),
         "prefix_hits": as_share(hits),
         "preemptions": _sampled(run, "chart.preemptions", "chart.count", {"": _preempted}, locale),
+        **(_gpus(run, locale) if on_gpus else {}),
     }
+
+
+def _gpus(run: Run, locale: Locale) -> dict[str, Figure]:
+    """Of whole cards: idle engines' memory counts too, and whoever else uses the card."""
+    busy = _sampled(run, "chart.gpu_utilization", "chart.share", {"": _gauge("gpu_utilization")}, locale)
+    memory = _sampled(run, "chart.gpu_memory", "chart.gib", {"": _gpu_gib}, locale)
+    return {"gpu_utilization": as_share(busy), "gpu_memory": memory}
+
+
+def _gpu_gib(sample: Sample, earlier: Sample | None, before: Counters | None) -> float | None:
+    used = sample.counters.gpu_memory_bytes
+    return None if used is None else used / 2**30
 
 
 def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:

@@ -89,7 +89,7 @@ class RequestTrace:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The engine's speculation counters and gauges at one moment. None: not reported."""
+    """The engine's counters and gauges at one moment, and its GPUs' as whole cards. None: not reported."""
 
     running: int | None = None
     waiting: int | None = None
@@ -102,6 +102,8 @@ class Counters:
     preemptions: int | None = None
     prefix_cache_queries: int | None = None
     prefix_cache_hits: int | None = None
+    gpu_utilization: float | None = None
+    gpu_memory_bytes: int | None = None
 
     @property
     def idle(self) -> bool:

@@ -1,0 +1,44 @@
+"""How busy GPUs are, and what is taken of their memory: what NVML says of whole cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+from types import ModuleType
+
+import pynvml
+
+
+@dataclass(frozen=True)
+class GpuLoad:
+    """`utilization`: share of the last moment (NVML: a sixth of a second to one) in which a kernel ran, the mean
+    over the cards. `memory_bytes`: in use by anybody, of all these cards."""
+
+    utilization: float
+    memory_bytes: int
+
+
+@cache
+def _nvml() -> ModuleType | None:
+    """Opened once: opening it takes longer than asking."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
+
+
+def read(gpus: Sequence[int]) -> GpuLoad | None:
+    """Of these cards now; None for no cards, or where NVML does not tell."""
+    nvml = _nvml() if gpus else None
+    if nvml is None:
+        return None
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in gpus]
+        busy = [nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100 for handle in handles]
+        used = [int(nvml.nvmlDeviceGetMemoryInfo(handle).used) for handle in handles]
+    except nvml.NVMLError:
+        return None
+    return GpuLoad(fmean(busy), sum(used))
