@@ -7,7 +7,6 @@ trials and samples count from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Literal
 
 from .measurement import Measurement, SyntheticPrompts
@@ -208,4 +207,4 @@ class Run:
         given = self.measurement.prompts if self.measurement is not None else None
         if isinstance(given, SyntheticPrompts):
             return f"{given.count} x {given.input_tokens} tokens"
-        return PurePath(given).name if given is not None else self.workload.prompt
+        return given.rsplit("/", 1)[-1] if given is not None else self.workload.prompt

@@ -23,11 +23,12 @@ class GpuLoad:
 @cache
 def _nvml() -> ModuleType | None:
     """Opened once: opening it takes longer than asking."""
+    nvml: ModuleType = pynvml
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
         return None
-    return pynvml
+    return nvml
 
 
 def read(gpus: Sequence[int]) -> GpuLoad | None:
