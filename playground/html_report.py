@@ -63,7 +63,7 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
         yield _head(side)
         for known in limitations(side, run.workload.sampling):
             yield f"<p>{escape(say_problem(known, locale))}</p>"
-        yield from (f"<p>{escape(line)}</p>" for line in errors(side, locale))
+        yield from (f"<p>{escape(line)}</p>" for line in errors(side.requests, locale))
 
 
 def _head(side: SideRecord) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple
 
 from .attached import Driven
 from .conclusions import conclusions
-from .domain.metrics import Distribution, SideFigures, side_figures, trace_figures
-from .domain.records import RequestTrace, Run, SideRecord
+from .domain.metrics import SideFigures, side_figures, trace_figures
+from .domain.records import Run, SideRecord
 from .domain.rounds import rounds_of
 from .facts import facts, limitations
+from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
 
@@ -28,7 +27,7 @@ def print_run(run: Run) -> None:
             _print_race(side)
         else:
             _print_figures(side_figures(side, run.measurement.limits))
-            _print_problems(side.requests)
+            _print_lines(errors(side.requests))
         for known in limitations(side, run.workload.sampling):
             print(say_problem(known))
     print()
@@ -71,41 +70,20 @@ def print_load(driven: Driven) -> None:
     print(f"{driven.endpoint.url}  {driven.endpoint.model}")
     _print_figures(trace_figures(driven.traces))
     print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
-    _print_problems(driven.traces)
+    _print_lines(errors(driven.traces))
 
 
 def _print_figures(figures: SideFigures) -> None:
-    rows: dict[str, Distribution | None] = {
-        "TTFT ms": figures.ttft_ms,
-        "TPOT ms": figures.tpot_ms,
-        "ITL ms": figures.itl_ms,
-        "chunk gap ms": figures.chunk_gap_ms,
-        "E2EL ms": figures.e2el_ms,
-    }
-    print(f"{'':<16}" + "".join(f"{name:>10}" for name in ("mean", "p50", "p90", "p95", "p99", "n")))
-    for name, found in rows.items():
-        values = [None] * 6 if found is None else list(astuple(found))
-        print(f"{name:<16}" + "".join(f"{_number(value):>10}" for value in values))
-    rest = {
-        "requests": figures.requests,
-        "output tokens": figures.output_tokens,
-        "output tokens/s": figures.output_tokens_per_s,
-        "requests/s": figures.requests_per_s,
-        "good requests/s": figures.goodput_requests_per_s,
-        "acceptance rate": figures.acceptance_rate,
-        "acceptance length": figures.mean_acceptance_length,
-        "draft coverage": figures.draft_coverage,
-        "tokens/step": figures.tokens_per_step,
-    }
-    print("  ".join(f"{name} {_number(value)}" for name, value in rest.items() if value is not None))
+    print(f"{say('measured.milliseconds'):<16}" + "".join(f"{name:>10}" for name in STATISTICS))
+    for name in DISTRIBUTIONS:
+        print(f"{say(f'figure.{name}'):<16}" + "".join(f"{cell:>10}" for cell in distribution(figures, name)))
+    known = {name: text for name, text in single_values(figures).items() if text != "-"}
+    print("  ".join(f"{say(f'figure.{name}')} {text}" for name, text in known.items()))
 
 
-def _print_problems(traces: Sequence[RequestTrace]) -> None:
-    """Each kind of error once, with how many requests met it."""
-    problems = [trace.problem for trace in traces if trace.problem]
-    for message_id, count in Counter(problem.message_id for problem in problems).items():
-        one = next(problem for problem in problems if problem.message_id == message_id)
-        print(f"{count} x {say_problem(one)}")
+def _print_lines(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(line)
 
 
 def csv_of(run: Run) -> str:

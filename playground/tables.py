@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .domain.metrics import Distribution, SideFigures, side_figures
-from .domain.records import Run, SideRecord
+from .domain.records import RequestTrace, Run, SideRecord
 from .facts import number, percent, whole
 from .text import Locale, say, say_problem
 
@@ -35,17 +36,17 @@ def tables(run: Run, locale: Locale = "en") -> Tables:
     """While the run goes on, of the trials that have ended: a half one would lack its slowest requests."""
     limits = run.measurement.limits if run.measurement else None
     sides = [side_figures(_ended(side) if run.status == "running" else side, limits) for side in run.sides]
-    spread = {name: [_distribution(side, name) for side in sides] for name in DISTRIBUTIONS}
-    single = {name: [[_single(side)[name]] for side in sides] for name in _single(sides[0])}
+    spread = {name: [distribution(side, name) for side in sides] for name in DISTRIBUTIONS}
+    single = {name: [[single_values(side)[name]] for side in sides] for name in single_values(sides[0])}
     return Tables(
         [_row(name, cells, locale) for name, cells in spread.items()],
         [_row(name, cells, locale) for name, cells in single.items()],
     )
 
 
-def errors(side: SideRecord, locale: Locale = "en") -> list[str]:
+def errors(traces: Sequence[RequestTrace], locale: Locale = "en") -> list[str]:
     """Each kind of error once, with how many requests met it and what the first one said."""
-    problems = [trace.problem for trace in side.requests if trace.problem]
+    problems = [trace.problem for trace in traces if trace.problem]
     kinds = Counter(problem.message_id for problem in problems)
     first = {problem.message_id: problem for problem in reversed(problems)}
     return [f"{count} × {say_problem(first[kind], locale)}" for kind, count in kinds.items()]
@@ -59,7 +60,8 @@ def _row(name: str, cells: list[list[str]], locale: Locale) -> Row:
     return Row(say(f"figure.{name}", locale), say(f"figure.{name}_help", locale), cells)
 
 
-def _distribution(side: SideFigures, name: str) -> list[str]:
+def distribution(side: SideFigures, name: str) -> list[str]:
+    """One text for each of STATISTICS; `name` is one of DISTRIBUTIONS."""
     found: Distribution | None = getattr(side, f"{name}_ms")
     if found is None:
         return ["-"] * len(STATISTICS)
@@ -67,7 +69,8 @@ def _distribution(side: SideFigures, name: str) -> list[str]:
     return [*(about + number(getattr(found, column)) for column in STATISTICS[:-1]), str(found.n)]
 
 
-def _single(side: SideFigures) -> dict[str, str]:
+def single_values(side: SideFigures) -> dict[str, str]:
+    """By the name under `figure.`, in reading order."""
     return {
         "output_rate": number(side.output_tokens_per_s),
         "total_rate": number(side.total_tokens_per_s),

@@ -128,8 +128,8 @@ def test_a_trial_under_way_is_left_out() -> None:
 
 def test_errors_are_said_once_a_kind() -> None:
     run = measured_run(broken=True)
-    assert errors(run.sides[0]) == []
-    assert errors(run.sides[1]) == [f"1 × {say('stream.cut')}"]
+    assert errors(run.sides[0].requests) == []
+    assert errors(run.sides[1].requests) == [f"1 × {say('stream.cut')}"]
 
 
 @pytest.mark.parametrize("locale", LOCALES)

@@ -93,7 +93,8 @@ class MeasuredPainter(Painter):
             "command": side.command,
         }
         if news:
-            painted |= {"problem": self._problem(side, errors(side, self._locale)), "answers": self._answers(side)}
+            lines = errors(side.requests, self._locale)
+            painted |= {"problem": self._problem(side, lines), "answers": self._answers(side)}
         return painted
 
     def _stage(self, index: int, now: float) -> Stage:
