@@ -15,6 +15,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.metrics import side_figures
 from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
+from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
 from playground.host import Host
 from playground.presets import Side
@@ -265,3 +266,15 @@ async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
     assert (found["side"], found["baseline"], found["compared"], found["identical"]) == ("ngram", "off", 1, 1)
     [verdict] = document["verdicts"]
     assert (verdict["side"], verdict["baseline"], verdict["metric"]) == ("ngram", "off", "tpot")
+
+
+async def test_three_sides_against_the_first(host: Host) -> None:  # noqa: F811
+    third = Side(label="k = 3", engine=EngineSettings(target="model", speculation=Ngram(num_speculative_tokens=3)))
+    run = (await measured(host, plan(), sides=(*SIDES, third))).run
+    assert [each.order for each in rounds_of(run)][:2] == [("off", "ngram", "k = 3"), ("k = 3", "ngram", "off")]
+    found = run_verdicts(run, rounds_of(run))
+    assert [(verdict.side, verdict.baseline, verdict.rounds) for verdict in found] == [
+        ("ngram", "off", 6),
+        ("k = 3", "off", 6),
+    ]
+    assert len({side.placement for side in run.sides}) == 1
