@@ -128,7 +128,12 @@ class Comparison:
             await asyncio.to_thread(self._history.finish, run)
         except Exception:
             logger.exception("run %s could not be saved", run.id)
-            self.run.problem = self.run.problem or Problem("run.not_saved", {"run": run.id})
+            unsaved = Problem("run.not_saved", {"run": run.id})
+            self.run.problem = self.run.problem or unsaved
+            try:
+                await asyncio.to_thread(self._history.give_up, run.id, unsaved)
+            except Exception:
+                logger.exception("run %s stays marked as running", run.id)
 
     def refuse(self, error: Exception) -> None:
         """It never ran, most likely because somebody else holds the engines."""

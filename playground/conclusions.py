@@ -13,12 +13,15 @@ def conclusions(run: Run) -> list[Problem]:
     the answers agree."""
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
-    prompts = len(run.sides[0].trials[0].requests) if rounds else 0
+    sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
     sentences = []
     for verdict in found:
-        sentences.append(headline(verdict, prompts))
+        sentences.append(headline(verdict, sent))
         if verdict.reason is not None:
             sentences.append(verdict.reason)
+    sentences += _failures(run)
+    if len(set(sent)) > 1 and run.workload.objective in ("tpot", "ttft"):
+        sentences.append(Problem("measured.unlike_prompts"))
     why = ending(run, rounds, found)
     if why is not None and run.measurement is not None:
         plan = run.measurement
@@ -33,3 +36,15 @@ def conclusions(run: Run) -> list[Problem]:
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
     return sentences
+
+
+def _failures(run: Run) -> list[Problem]:
+    """Every side some of whose requests failed, other than by being stopped."""
+    found = []
+    for side in run.sides:
+        requests = [trace for trial in side.trials if trial.complete for trace in trial.requests]
+        failed = sum(trace.problem is not None for trace in requests)
+        if failed:
+            params: dict[str, object] = {"side": side.label, "failed": failed, "requests": len(requests)}
+            found.append(Problem("measured.failed", params))
+    return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median
+from typing import NoReturn
 
 from .answers import examine
 from .config import Config
@@ -16,7 +18,7 @@ from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.metrics import request_figures
 from .domain.records import OutputEvidence, Problem, RequestTrace, Trial
 from .domain.rounds import order_of, rounds_of, run_verdicts, settled
-from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt
+from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
 from .live import Live
 from .load.client import MeasuredLoad
 from .prepare import Serving
@@ -25,6 +27,8 @@ from .store import History
 # A side is warm when two passes in a row agree on the step time to so much, or after so many passes.
 WARM_WITHIN = 0.05
 WARM_UP_PASSES = 4
+# Of a load whose concurrency is open, so many at once.
+WARM_UP_AT_RATE = 8
 SAVE_INTERVAL_S = 0.8
 
 
@@ -43,6 +47,8 @@ class Measured(Contest):
         super().__init__(config, history, live, servings)
         self._plan = plan
         self._prompts = prompts
+        # The budget ran out within a trial.
+        self._overdue = False
         self._checking: asyncio.Task[OutputEvidence] | None = None
 
     async def execute(self) -> None:
@@ -52,11 +58,13 @@ class Measured(Contest):
         self._live.phase = "measuring"
         self._live.since = time.monotonic()
         number = 0
-        while not self.stopping and self._goes_on(number):
+        while not (self.stopping or self._overdue) and self._goes_on(number):
             for index in order_of(number, len(self._servings)):
                 await self._trial(number, index)
                 if self.stopping:
                     return
+                if self._overdue:
+                    break
             number += 1
         if self._plan.check_outputs:
             await self._check_answers()
@@ -116,20 +124,23 @@ class Measured(Contest):
         progress = self._live.progress[index]
         progress.advance("warming")
         self._live.serving = index
-        peak = min(self._plan.profile.peak, self._plan.profile.requests or self._plan.profile.peak)
-        profile = ConcurrencyProfile(concurrency=peak, requests=peak)
         before: float | None = None
+        answered = False
         for _ in range(WARM_UP_PASSES):
-            load = self._new_load(index, profile)
-            async for _ in load.run():
-                pass
+            load = self._new_load(index, _warm_up_profile(self._plan.profile))
+            with _stopped_after(load, self._plan.budget_s + self._config.request_timeout_s):
+                async for _ in load.run():
+                    pass
             if self.stopping:
                 return
-            await self._refuse_if_all_failed(index, load.in_order)
+            await self._refuse_if_dead(index, load.in_order)
+            answered = answered or any(trace.problem is None for trace in load.in_order)
             now = _step_ms(load.in_order)
             if now and before and abs(now / before - 1) < WARM_WITHIN:
                 break
             before = now
+        if not answered:
+            self._refuse(index, load.in_order)
         self._servings[index].note_warm()
         progress.advance("ready")
 
@@ -138,42 +149,82 @@ class Measured(Contest):
         side, serving = self._run.sides[index], self._servings[index]
         self._live.serving = index
         trial = Trial(round=number, before=await serving.idle_counters())
-        trial.started_ms = (time.monotonic() - self._live.since) * 1000
+        now = time.monotonic()
+        trial.started_ms = (now - self._live.since) * 1000
         side.trials.append(trial)
         load = self._new_load(index, self._plan.profile)
         unsaved: dict[int, RequestTrace] = {}
-        saved_at = time.monotonic()
-        async with self._sampled([index]):
-            async for ended in load.run():
-                unsaved[ended] = load.traces[ended]
-                trial.requests.append(load.traces[ended])
-                if time.monotonic() - saved_at > SAVE_INTERVAL_S:
-                    await self._save(index, trial, unsaved)
-                    saved_at = time.monotonic()
-        trial.requests = load.in_order
+        left_s = max(0.0, self._live.since + self._plan.budget_s - now) + self._config.request_timeout_s
+        saver = asyncio.create_task(self._save_often(index, trial, unsaved))
+        try:
+            with _stopped_after(load, left_s) as overdue:
+                async with self._sampled([index]):
+                    async for ended in load.run():
+                        unsaved[ended] = load.traces[ended]
+                        trial.requests.append(load.traces[ended])
+        finally:
+            saver.cancel()
+            trial.requests = load.in_order
+        self._overdue = overdue.is_set()
         trial.after = await serving.idle_counters()
-        trial.complete = not self.stopping
+        trial.complete = not (self.stopping or self._overdue)
         await self._save(index, trial, unsaved)
         if not self.stopping:
-            await self._refuse_if_all_failed(index, trial.requests)
+            await self._refuse_if_dead(index, trial.requests)
+            if not any(trace.problem is None for trace in trial.requests):
+                self._refuse(index, trial.requests)
+
+    async def _save_often(self, index: int, trial: Trial, unsaved: dict[int, RequestTrace]) -> None:
+        """A killed app loses no request that had ended a second before."""
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL_S)
+            if unsaved:
+                await self._save(index, trial, unsaved)
 
     async def _save(self, index: int, trial: Trial, unsaved: dict[int, RequestTrace]) -> None:
         requests: Mapping[int, RequestTrace] = dict(unsaved)
         unsaved.clear()
         await asyncio.to_thread(self._history.save_trial, self._run.id, index, trial, requests)
 
-    async def _refuse_if_all_failed(self, index: int, traces: Sequence[RequestTrace]) -> None:
-        """A dead engine, or one that answers nothing, ends the run; a failed request is counted as an error."""
+    async def _refuse_if_dead(self, index: int, traces: Sequence[RequestTrace]) -> None:
+        """An engine that died ends the run; a failed request is counted as an error."""
         await self._explain(index, traces)
+        if self._run.sides[index].problem is not None:
+            self._refuse(index, traces)
+
+    def _refuse(self, index: int, traces: Sequence[RequestTrace]) -> NoReturn:
+        """End the run: this side does not answer."""
         side = self._run.sides[index]
-        answered = any(trace.problem is None for trace in traces)
-        if side.problem is None and answered:
-            return
-        if not traces:
+        cause = side.problem or next((trace.problem for trace in traces if trace.problem), None)
+        if cause is None:
             raise WorkFailed("load.nothing_sent")
-        cause = side.problem or next(trace.problem for trace in traces if trace.problem)
-        self._run.problem = Problem("run.side_failed", {"side": side.label, "cause": cause})
+        self._run.problem = Problem("run.side_silent", {"side": side.label, "cause": cause})
         raise PlaygroundError("run.all_failed")
+
+
+def _warm_up_profile(profile: LoadProfile) -> ConcurrencyProfile:
+    """As many at once as the load will have; where that is open, as a rate's is, a few."""
+    at_once = profile.peak
+    if isinstance(profile, RateProfile):
+        at_once = min(at_once, WARM_UP_AT_RATE)
+    at_once = min(at_once, profile.requests or at_once)
+    return ConcurrencyProfile(concurrency=at_once, requests=at_once)
+
+
+@contextmanager
+def _stopped_after(load: MeasuredLoad, seconds: float) -> Iterator[asyncio.Event]:
+    """Stop the load if it still runs then: an endpoint may keep a stream alive for ever. The event tells of it."""
+    overdue = asyncio.Event()
+
+    def stop() -> None:
+        overdue.set()
+        load.stop()
+
+    timer = asyncio.get_running_loop().call_later(seconds, stop)
+    try:
+        yield overdue
+    finally:
+        timer.cancel()
 
 
 def _step_ms(traces: Sequence[RequestTrace]) -> float | None:

@@ -16,6 +16,10 @@ from playground.load.endpoint import Endpoint
 from playground.text import LOCALES, say_problem
 
 BAD = [
+    "http://[fe80::1%$(id)]:8000",
+    "http://[fe80::1%eth0]",
+    "http://[::1]x",
+    "http://[::1]x:80",
     "",
     "http://",
     "ftp://host",

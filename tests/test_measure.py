@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from fake_server import FakeServer, Reply, Steady
 from test_compare import SIDES, fake_runtime, finished, host, streaming, until  # noqa: F401
 
 from playground import measure
@@ -15,7 +17,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.metrics import side_figures
 from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
-from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.settings import AttachedEndpoint, EngineSettings, Ngram
 from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
 from playground.host import Host
 from playground.presets import Side
@@ -175,7 +177,7 @@ async def test_stop_in_the_warm_up(host: Host) -> None:  # noqa: F811
 
 
 async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(measure, "SAVE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(measure, "SAVE_INTERVAL_S", 0.05)
     comparison = host.comparison(SIDES, workload(40), plan(ConcurrencyProfile(requests=50)))
     await host.start(comparison, "a test")
 
@@ -200,7 +202,7 @@ async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:  # noqa: F8
     run = comparison.run
     assert run.status == "failed"
     assert run.problem is not None
-    assert run.problem.message_id == "run.side_failed"
+    assert run.problem.message_id == "run.side_silent"
     assert sum(side.problem is not None for side in run.sides) == 1
     assert rounds_of(run)
     assert host.history.get(run.id) == run
@@ -278,3 +280,58 @@ async def test_three_sides_against_the_first(host: Host) -> None:  # noqa: F811
         ("k = 3", "off", 6),
     ]
     assert len({side.placement for side in run.sides}) == 1
+
+
+PROBE_TOKENS = 2
+
+
+def attached(label: str, server: FakeServer) -> Side:
+    return Side(
+        label=label, engine=AttachedEndpoint(base_url=f"http://127.0.0.1:{server.port}", model="playground")
+    )
+
+
+class Failing(Steady):
+    """Refuses every third request that asks for more than a probe does."""
+
+    count = 0
+
+    async def __call__(self, reply: Reply) -> None:
+        self.count += reply.body["max_tokens"] > PROBE_TOKENS
+        if self.count % 3 == 2:
+            await reply.whole("429 Too Many Requests", "busy")
+        else:
+            await super().__call__(reply)
+
+
+async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=100)) as good, FakeServer(Failing(rate=1000)) as bad:
+        run = (await measured(host, plan(), sides=(attached("good", good), attached("bad", bad)))).run
+    assert run.status == "done"
+    [verdict] = run_verdicts(run, rounds_of(run))
+    assert verdict.verdict == "no clear difference"
+    assert verdict.reason is not None
+    said = " ".join(say_problem(sentence) for sentence in conclusions(run))
+    assert "bad: " in said
+    assert "requests failed" in said
+
+
+async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:  # noqa: F811
+    """It is kept alive by comments: silence alone would never end it."""
+
+    async def pings(reply: Reply) -> None:
+        if reply.body["max_tokens"] <= PROBE_TOKENS:
+            await Steady(rate=500)(reply)
+            return
+        await reply.begin()
+        while not reply.closed.is_set():
+            await reply.block(b": ping\n\n")
+            await asyncio.sleep(0.05)
+
+    host.config = replace(host.config, request_timeout_s=1)
+    async with FakeServer(pings) as server, FakeServer(Steady(rate=500)) as good:
+        sides = (attached("good", good), attached("endless", server))
+        run = (await measured(host, plan(budget_s=0.5), sides=sides)).run
+    assert run.status == "failed"
+    assert run.problem is not None
+    assert run.problem.message_id == "run.side_silent"

@@ -9,6 +9,7 @@ from playground.domain.metrics import (
     Distribution,
     acceptance_between,
     decode_steps,
+    objective_value,
     request_figures,
     side_figures,
     trace_figures,
@@ -251,3 +252,13 @@ def test_total_throughput_needs_the_prompts_lengths() -> None:
 def test_an_endpoint_of_unknown_speculation_has_unknown_tokens_per_step() -> None:
     requests = [trace((10, 1), (20, 1))]
     assert trace_figures(requests).tokens_per_step is None
+
+
+def test_a_request_that_failed_before_its_first_token_hides_nothing() -> None:
+    refused = trace(problem=Problem("stream.http"))
+    figures = trace_figures([refused, trace((10, 1), (20, 1))])
+    assert figures.output_tokens == 2
+    assert figures.itl_ms is not None
+    # But a trial in which requests failed has no value that could decide.
+    for objective in ("tpot", "ttft", "throughput"):
+        assert objective_value([refused, trace((10, 1), (20, 1))], objective, Limits()) is None

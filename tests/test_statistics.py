@@ -191,8 +191,8 @@ def test_no_interval(a: list[float | None], b: list[float | None], known: int, m
 
 
 def test_a_round_with_an_unknown_value_is_left_out() -> None:
-    found = compare(rounds_of([10.0] * 7, [12.0, None, *[12.0] * 5]), "B", "A", "throughput")
-    assert (found.rounds, found.verdict) == (6, "faster")
+    found = compare(rounds_of([10.0] * 11, [12.0, None, *[12.0] * 9]), "B", "A", "throughput")
+    assert (found.rounds, found.verdict) == (10, "faster")
 
 
 def test_a_side_that_is_missing_is_unknown() -> None:
@@ -282,7 +282,7 @@ def test_trend(values: list[float], low: float, high: float) -> None:
 @pytest.mark.parametrize("b", [5.0, 10.0, 20.0])
 def test_headline(locale: str, metric: str, b: float) -> None:
     rounds = rounds_of([10 * w for w in WOBBLE], [b] * 6)
-    said = headline(compare(rounds, "B", "A", metric), 40)  # type: ignore[arg-type]
+    said = headline(compare(rounds, "B", "A", metric), [40, 40])  # type: ignore[arg-type]
     assert isinstance(said, Problem)
     sentence = say_problem(said, locale)  # type: ignore[arg-type]
     assert "40" in sentence
@@ -290,4 +290,37 @@ def test_headline(locale: str, metric: str, b: float) -> None:
 
 
 def test_headline_without_an_interval() -> None:
-    assert "No verdict" in say_problem(headline(compare([], "B", "A", "tpot"), 40))
+    assert "No verdict" in say_problem(headline(compare([], "B", "A", "tpot"), []))
+
+
+def test_left_out_rounds_are_told_and_take_the_verdict() -> None:
+    """What a side failed in may be where it is slow."""
+    rounds: list[dict[str, float | None]] = [{"A": 10.0 * w, "B": 5.0} for w in [*WOBBLE, *WOBBLE]]
+    assert compare(rounds, "B", "A", "tpot").verdict == "faster"
+    for number in (1, 3):
+        rounds[number]["B"] = None
+    found = compare(rounds, "B", "A", "tpot")
+    assert found.verdict == "no clear difference"
+    assert found.reason == Problem("verdict.left_out", {"left": 2, "rounds": len(rounds)})
+    # One in ten may be missing; it is told all the same.
+    found = compare([*rounds, *[{"A": 10.0, "B": 5.0}] * 10], "B", "A", "tpot")
+    assert found.verdict == "faster"
+    assert found.reason is not None
+
+
+@pytest.mark.parametrize(
+    ("side", "baseline", "outcome"),
+    [
+        ([0.0] * 6, [1.0] * 6, "slower"),
+        ([1.0] * 6, [0.0] * 6, "faster"),
+        ([0.0] * 3 + [2.0] * 3, [1.0] * 6, "no clear difference"),
+        ([0.0] * 6, [0.0] * 6, "no clear difference"),
+        ([0.0] * 5, [1.0] * 5, "no clear difference"),
+    ],
+)
+def test_a_goodput_of_0_is_known(side: list[float], baseline: list[float], outcome: str) -> None:
+    found = compare(rounds_of(baseline, side), "B", "A", "goodput")
+    assert found.verdict == outcome
+    assert found.speed_up is None
+    assert found.reason is not None
+    assert found.reason.message_id == "verdict.no_good_requests"

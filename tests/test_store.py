@@ -212,6 +212,27 @@ def test_a_run_that_still_runs_shows_what_was_saved(history: History) -> None:
     assert found.measurement == made.measurement
 
 
+def test_a_run_that_can_not_be_written_is_at_least_ended(history: History) -> None:
+    saved(history, run())
+    problem = Problem("run.not_saved", {"run": "r1"})
+    history.give_up("r1", problem)
+    found = history.get("r1")
+    assert found is not None
+    assert (found.status, found.problem) == ("failed", problem)
+
+
+def test_numbers_of_a_trial_that_broke_off_leave_nothing_behind(history: History) -> None:
+    made = run()
+    history.begin(made)
+    request = RequestTrace(made.workload.conversation, ended=True)
+    made.sides[0].trials = [Trial(requests=[request])]
+    history.save_trial("r1", 0, made.sides[0].trials[0], {7: request})
+    history.finish(made)
+    found = history.get("r1")
+    assert found is not None
+    assert found.sides[0].requests == [request]
+
+
 # The database's shape
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 LONGEST = 2048
+NETLOC = re.compile(r"([^@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(:\d*)?")
 HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 # Nothing that a server could read as another path: no escapes, no dots alone, no empty segments.
 PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~:@-]+)*")
@@ -36,6 +37,9 @@ class BaseUrl:
             raise ValueError("not an address") from None
         if parts.scheme not in ("http", "https") or port == 0:
             raise ValueError("not an address")
+        # A zone of an IPv6 address may hold anything, and what follows its bracket would be lost.
+        if "%" in parts.netloc or not NETLOC.fullmatch(parts.netloc):
+            raise ValueError("no host")
         if parts.username is not None or any(mark in text for mark in "?#\\"):
             raise ValueError("not a plain address")
         path = parts.path.rstrip("/")

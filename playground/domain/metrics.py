@@ -193,7 +193,9 @@ def _figures(
     traces = [trace for trial in trials for trace in trial]
     each = [request_figures(trace) for trace in traces]
     span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
-    counted = [figures.output_tokens for figures in each]
+    # Of a request that failed before its first token it is known that none came.
+    streamed = [own for own, trace in zip(each, traces, strict=True) if trace.chunks or not trace.problem]
+    counted = [figures.output_tokens for figures in streamed]
     tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
     prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
     known_prompts = None if None in prompt_tokens else sum(count or 0 for count in prompt_tokens)
@@ -209,8 +211,8 @@ def _figures(
         ttft_ms=Distribution.of(_known(figures.ttft_ms for figures in each)),
         tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in each)),
         itl_ms=None
-        if any(figures.itl_ms is None for figures in each)
-        else Distribution.of([gap for figures in each for gap in figures.itl_ms or ()]),
+        if any(figures.itl_ms is None for figures in streamed)
+        else Distribution.of([gap for figures in streamed for gap in figures.itl_ms or ()]),
         chunk_gap_ms=Distribution.of([gap for figures in each for gap in figures.chunk_gap_ms]),
         e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in each)),
         output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,
@@ -266,10 +268,12 @@ def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
 
 def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits: Limits) -> float | None:
     """The figure that decides, for one trial: mean TPOT or TTFT over its requests (ms), output tokens a second,
-    or good requests a second. None if any request's figure is unknown: a mean over the rest would flatter.
-    Answers of a single token have no TPOT and are left out of it."""
+    or good requests a second. None if any request failed or its figure is unknown: a mean over the rest would
+    flatter. Answers of a single token have no TPOT and are left out of it."""
     if objective == "goodput":
         return goodput([traces], limits)
+    if any(trace.problem for trace in traces):
+        return None
     each = [request_figures(trace) for trace in traces]
     if objective == "throughput":
         counted = _known(figures.output_tokens for figures in each)

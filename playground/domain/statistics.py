@@ -33,6 +33,8 @@ Outcome = Literal["faster", "slower", "no clear difference"]
 RoundValues = Mapping[str, float | None]
 
 LOWER_IS_BETTER: frozenset[Objective] = frozenset({"tpot", "ttft"})
+# The share of rounds that may be missing before a verdict is one on the rest only.
+MOST_LEFT_OUT = 0.1
 # Beyond this many further rounds a promise means nothing: drift and the machine's other work take over.
 MAX_FURTHER_ROUNDS = 100
 # A trend must be this unlikely by chance: two sides and their ratio are looked at in every comparison.
@@ -76,9 +78,14 @@ def compare(
     """The verdict on `side` against `baseline`.
 
     Speed-up = geometric mean over rounds of the ratio in each round (of the baseline's value to the side's where
-    lower is better). A value that is unknown, not finite or not above 0 leaves its round out. The target width
-    is used for `needed_rounds` only.
+    lower is better). A value that is unknown or not finite leaves its round out, and the reason says so: what
+    is left out may not be like the rest, so beyond one round in ten there is no verdict. A goodput of 0 is known,
+    but has no ratio: a side that never has any is slower, else there is no verdict. The target width is used for
+    `needed_rounds` only.
     """
+    if metric == "goodput" and (nothing := _without_goodput(rounds, side, baseline)) is not None:
+        outcome, why = nothing
+        return Verdict(side, baseline, metric, outcome, None, None, len(rounds), why)
     ours, theirs = _paired_logs(rounds, side, baseline, metric)
     ratios = [own - other for own, other in zip(ours, theirs, strict=True)]
     count = len(ratios)
@@ -90,8 +97,25 @@ def compare(
     mean, spread = fmean(ratios), stdev(ratios)
     half = half_width(spread, count)
     outcome, why, further = _judge(ratios, {side: ours, baseline: theirs}, target_relative_width)
+    if count < len(rounds):
+        outcome = outcome if len(rounds) - count <= MOST_LEFT_OUT * len(rounds) else "no clear difference"
+        why = Problem("verdict.left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
     interval = (exp(mean - half), exp(mean + half))
     return Verdict(side, baseline, metric, outcome, exp(mean), interval, count, why, further)
+
+
+def _without_goodput(
+    rounds: Sequence[RoundValues], side: str, baseline: str
+) -> tuple[Outcome, Problem | None] | None:
+    """What follows where a side kept to the limits in no request of a round; None if that never happened."""
+    zeros = {name: sum(values.get(name) == 0 for values in rounds) for name in (side, baseline)}
+    worst = max(zeros, key=lambda name: zeros[name])
+    if not zeros[worst]:
+        return None
+    why = Problem("verdict.no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
+    if len(rounds) < MIN_ROUNDS or zeros[worst] < len(rounds) or min(zeros.values()):
+        return "no clear difference", why
+    return ("slower" if worst == side else "faster"), why
 
 
 def _judge(
@@ -235,16 +259,20 @@ def _unclear(needed: int | None, mean: float, half: float) -> Problem:
     return Problem("verdict.more_rounds", {"needed": needed})
 
 
-def headline(verdict: Verdict, prompts: int) -> Problem:
+def headline(verdict: Verdict, prompts: Sequence[int]) -> Problem:
     """The one sentence that a comparison ends with. `prompts`: how many each trial sent."""
+    least, most = min(prompts, default=0), max(prompts, default=0)
+    sent = Problem("verdict.prompts", {"count": most})
+    if least != most:
+        sent = Problem("verdict.prompts_range", {"least": least, "most": most})
+    elif most == 1:
+        sent = Problem("verdict.one_prompt")
     params: dict[str, object] = {
         "side": verdict.side,
         "baseline": verdict.baseline,
         "metric": Problem(f"verdict.by_{verdict.metric}"),
         "rounds": verdict.rounds,
-        "prompts": Problem("verdict.one_prompt")
-        if prompts == 1
-        else Problem("verdict.prompts", {"count": prompts}),
+        "prompts": sent,
     }
     if verdict.interval is None or verdict.speed_up is None:
         return Problem("verdict.none_yet", params)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
 import sys
 from typing import Any
@@ -52,8 +53,15 @@ async def _stop_at_end_of_input(stop: asyncio.Event) -> None:
     stop.set()
 
 
+def _allow_many_connections() -> None:
+    """As many open files as this user may have: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     plan = json.loads(sys.stdin.readline())
+    _allow_many_connections()
     uvloop.run(run(plan))
 
 

@@ -103,7 +103,7 @@ class Endpoint:
         """The request as one would type it. The key stays a variable's name."""
         key = ' --header "Authorization: Bearer $OPENAI_API_KEY"' if self.headers else ""
         content = shlex.quote(json.dumps(body, ensure_ascii=False))
-        return f"curl --no-buffer{key} {self.url}{self.path} --json {content}"
+        return f"curl --no-buffer{key} {shlex.quote(self.url + self.path)} --json {content}"
 
     @property
     def path(self) -> str:

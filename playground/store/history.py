@@ -13,7 +13,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from ..domain.errors import InvalidInput
-from ..domain.records import RequestTrace, Run, Trial
+from ..domain.records import Problem, RequestTrace, Run, Trial
 from . import rows
 from .migrations import migrations
 
@@ -82,6 +82,8 @@ class History:
     def finish(self, run: Run) -> None:
         """Write the run's status and all there is of its sides, unfinished requests included."""
         with self._writing() as db:
+            # A trial that broke off was saved under the numbers it had then.
+            db.table("requests").delete_where("run_id = ?", [run.id])
             row = rows.run_row(run)
             db.table("runs").update(
                 run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs")}
@@ -92,6 +94,12 @@ class History:
                     _write_trial(db, run.id, position, trial, dict(enumerate(trial.requests)))
                 samples = (rows.sample_row(run.id, position, sample) for sample in side.samples)
                 db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
+
+    def give_up(self, run_id: str, problem: Problem) -> None:
+        """Of a run that could not be written: at least that it failed, and why. What was saved before stays."""
+        with self._writing() as db:
+            row = {"status": "failed", "problem": rows.problem_text(problem)}
+            db.table("runs").update(run_id, row)
 
     def mark_interrupted(self) -> int:
         """Runs that still say "running" although nothing runs: cut off with their process. Returns how many."""

@@ -50,7 +50,7 @@ def run_row(run: Run) -> Row:
         "workload": run.workload.model_dump_json(),
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
-        "problem": _problem_text(run.problem),
+        "problem": problem_text(run.problem),
         "outputs": evidence_row(run.outputs) if run.outputs else None,
     }
 
@@ -67,7 +67,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "placement": side.placement,
         "contended": side.contended,
         "missing": _dump(side.missing),
-        "problem": _problem_text(side.problem),
+        "problem": problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
 
@@ -100,7 +100,7 @@ def request_row(run_id: str, position: int, round_number: int, number: int, trac
         "prompt_tokens": trace.prompt_tokens,
         "output_tokens": trace.output_tokens,
         "steps": _dump(asdict(trace.steps)) if trace.steps else None,
-        "problem": _problem_text(trace.problem),
+        "problem": problem_text(trace.problem),
         "ended": trace.ended,
     }
 
@@ -215,7 +215,7 @@ def _counters(values: Row | None) -> Counters | None:
     return Counters(**{**values, "accepted_per_position": tuple(positions) if positions else None})
 
 
-def _problem_text(problem: Problem | None) -> str | None:
+def problem_text(problem: Problem | None) -> str | None:
     return _dump(_problem_values(problem)) if problem else None
 
 
