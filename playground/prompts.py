@@ -22,7 +22,7 @@ from .domain.errors import InvalidInput
 from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem
 from .domain.workload import Conversation, Message, Prompt, Workload
-from .load.stream import whole
+from .load.stream import mended
 from .presets import nearest_of
 
 FOLDER = Path(__file__).parent / "prompt_sets"
@@ -79,7 +79,7 @@ def read(path: Path) -> tuple[Prompt, ...]:
         raise InvalidInput("prompts.not_utf8", file=path.name, place=_line(line)) from error
     except ValueError as error:
         # No file can have this name.
-        raise InvalidInput("prompts.unreadable", file=whole(path.name), detail=str(error)) from error
+        raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
     found = tuple(islice(reader(text, path.name), MOST + 1))
     if len(found) > MOST:
         raise InvalidInput("prompts.too_many", file=path.name, limit=MOST)
@@ -93,7 +93,7 @@ def _line(number: int) -> Problem:
 
 
 def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
-    return Prompt(conversation=(Message(role="user", content=whole(text)),), max_tokens=max_tokens)
+    return Prompt(conversation=(Message(role="user", content=mended(text)),), max_tokens=max_tokens)
 
 
 def _split(text: str) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _messages(messages: object) -> Conversation | None:
         role, content = ROLES.get(message["role"]), _content(message.get("content"))
         if role is None or content is None:
             return None
-        made.append(Message.model_validate({"role": role, "content": whole(content)}))
+        made.append(Message.model_validate({"role": role, "content": mended(content)}))
     return tuple(made) if made and made[-1].role == "user" and made[-1].content.strip() else None
 
 

@@ -127,10 +127,7 @@ class StreamReader:
             if data.strip() == b"[DONE]":
                 self.finished = True
                 return
-            try:
-                payload = _leniently(data)
-            except ValueError:
-                payload = None
+            payload = _leniently(data)
         if not isinstance(payload, dict):
             raise StreamProblem("malformed", data[:200].decode(errors="replace"))
         if "error" in payload or payload.get("object") == "error":
@@ -168,8 +165,8 @@ class StreamReader:
     def _http_error(self) -> str:
         try:
             text = _error_text(_leniently(self._error_body))
-        except ValueError:
-            text = self._error_body[:200].decode(errors="replace")
+        except StreamProblem as problem:
+            text = problem.detail
         return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
 
 
@@ -178,21 +175,18 @@ def as_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
 
 
-def whole(text: str) -> str:
+def mended(text: str) -> str:
     """U+FFFD in place of each half emoji."""
     return LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _leniently(data: bytes) -> Any:
-    """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right.
-
-    Raises ValueError.
-    """
+    """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right."""
     try:
         readable = json.dumps(json.loads(data), ensure_ascii=False)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    return json.loads(whole(readable))
+    except (ValueError, RecursionError) as error:
+        raise StreamProblem("malformed", data[:200].decode(errors="replace")) from error
+    return json.loads(mended(readable))
 
 
 def _error_text(payload: Any) -> str:
