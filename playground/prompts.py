@@ -11,6 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,11 +22,16 @@ from .domain.errors import InvalidInput
 from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem
 from .domain.workload import Conversation, Message, Prompt, Workload
+from .load.stream import mended
 from .presets import nearest_of
 
 FOLDER = Path(__file__).parent / "prompt_sets"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 SHAREGPT_HUMANS = ("human", "user")
+# As many as can be synthetic.
+MOST = 10_000
+# Longer ones need not fit into 64 bits.
+MOST_DIGITS = 18
 
 
 def names() -> list[str]:
@@ -59,7 +65,7 @@ def of_measurement(
 
 
 def read(path: Path) -> tuple[Prompt, ...]:
-    """The prompts of a file in order, at least one."""
+    """The prompts of a file in order, from one to MOST."""
     reader = {".txt": _lines, ".jsonl": _json_lines, ".csv": _table, ".json": _json_list}.get(path.suffix.lower())
     if reader is None:
         raise InvalidInput("prompts.kind", file=path.name)
@@ -71,7 +77,12 @@ def read(path: Path) -> tuple[Prompt, ...]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InvalidInput("prompts.not_utf8", file=path.name, place=_line(line)) from error
-    found = tuple(reader(text, path.name))
+    except ValueError as error:
+        # No file can have this name.
+        raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
+    found = tuple(islice(reader(text, path.name), MOST + 1))
+    if len(found) > MOST:
+        raise InvalidInput("prompts.too_many", file=path.name, limit=MOST)
     if not found:
         raise InvalidInput("prompts.none", file=path.name)
     return found
@@ -82,16 +93,20 @@ def _line(number: int) -> Problem:
 
 
 def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
-    return Prompt(conversation=(Message(role="user", content=text),), max_tokens=max_tokens)
+    return Prompt(conversation=(Message(role="user", content=mended(text)),), max_tokens=max_tokens)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Its lines, one at a time. Not splitlines: it also breaks at characters that may stand inside a prompt."""
+    return (line.removesuffix("\n") for line in io.StringIO(text, newline="\n"))
 
 
 def _lines(text: str, file: str) -> Iterator[Prompt]:
-    # Not splitlines: it also breaks at characters that may stand inside a prompt.
-    yield from (_of_text(line.strip()) for line in text.split("\n") if line.strip())
+    yield from (_of_text(line.strip()) for line in _split(text) if line.strip())
 
 
 def _json_lines(text: str, file: str) -> Iterator[Prompt]:
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(_split(text), 1):
         if line.strip():
             yield from _entry(_parsed(line, file, number), file, _line(number))
 
@@ -106,12 +121,17 @@ def _json_list(text: str, file: str) -> Iterator[Prompt]:
 
 def _parsed(text: str, file: str, first_line: int) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_number)
     except json.JSONDecodeError as error:
         place = _line(first_line + error.lineno - 1)
         raise InvalidInput("prompts.not_json", file=file, place=place, detail=error.msg) from error
     except RecursionError as error:
         raise InvalidInput("prompts.bad_entry", file=file, place=_line(first_line)) from error
+
+
+def _number(digits: str) -> int | float:
+    """Python refuses to read thousands of digits as an int; nothing here needs so many."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def _table(text: str, file: str) -> Iterator[Prompt]:
@@ -124,7 +144,7 @@ def _table(text: str, file: str) -> Iterator[Prompt]:
         for row in rows:
             # An empty cell is no limit.
             cell = (row.get("max_tokens") or "").strip() or None
-            limit = int(cell) if cell and cell.isascii() and cell.isdecimal() else cell
+            limit = _number(cell) if cell and cell.isascii() and cell.isdecimal() else cell
             yield from _entry({"prompt": row["prompt"], "max_tokens": limit}, file, _line(rows.line_num))
     except csv.Error as error:
         raise InvalidInput("prompts.not_csv", file=file, place=_line(rows.line_num), detail=str(error)) from error
@@ -165,7 +185,7 @@ def _messages(messages: object) -> Conversation | None:
         role, content = ROLES.get(message["role"]), _content(message.get("content"))
         if role is None or content is None:
             return None
-        made.append(Message.model_validate({"role": role, "content": content}))
+        made.append(Message.model_validate({"role": role, "content": mended(content)}))
     return tuple(made) if made and made[-1].role == "user" and made[-1].content.strip() else None
 
 

@@ -95,6 +95,41 @@ async def test_several_tokens_in_one_chunk_and_the_step_record(serve: Serve) -> 
     assert (trace.steps.accepted, trace.steps.drafted) == ((2, 2), (2, 2))
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        [1],
+        {"num_spec_steps": 1, "per_step_accepted": [1]},
+        {"num_spec_steps": 1, "per_step_accepted": 5, "per_step_drafted": 5},
+        {"num_spec_steps": 1, "per_step_accepted": [1, 2], "per_step_drafted": [3]},
+        {"num_spec_steps": 1, "per_step_accepted": [-1], "per_step_drafted": [3]},
+        {"num_spec_steps": 1, "per_step_accepted": ["1"], "per_step_drafted": [3]},
+    ],
+    ids=["a list", "none drafted", "numbers", "other lengths", "negative", "text"],
+)
+async def test_a_step_record_that_does_not_fit_is_none(config: Config, record: object) -> None:
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.event(token("a", [1], finish="stop"))
+        await reply.event(payload(completion_tokens=1, metrics={"speculative_decoding": record}))
+        await reply.done()
+
+    async with FakeServer(script) as server:
+        trace = await drive(load_for(server.endpoint))
+    assert (trace.steps, trace.problem, trace.output_text) == (None, None, "a")
+
+
+async def test_half_an_emoji_can_be_kept(config: Config) -> None:
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.event(r'{"choices":[{"delta":{"content":"a\ud83d"},"token_ids":[9],"finish_reason":"stop"}]}')
+        await reply.done()
+
+    async with FakeServer(script) as server:
+        trace = await drive(load_for(server.endpoint))
+    assert (trace.output_text, trace.problem) == ("a\ufffd", None)
+
+
 async def test_both_sides_stream_at_once(config: Config) -> None:
     async with FakeServer(Steady(tokens=4)) as tcp, FakeServer(Steady(tokens=6), uds=config.state / "b") as unix:
         load = load_for(tcp.endpoint, unix.endpoint)
@@ -284,6 +319,10 @@ async def _status_500(reply: Reply) -> None:
     await reply.whole("500 Internal Server Error", '{"error": {"message": "no room", "code": 500}}')
 
 
+async def _status_307(reply: Reply) -> None:
+    await reply.whole("307 Temporary Redirect", "")
+
+
 async def _status_500_chunked(reply: Reply) -> None:
     await reply.begin("500 Internal Server Error", "application/json")
     await reply.block(b'{"error": {"mess')
@@ -311,6 +350,14 @@ async def test_refused_before_the_stream(serve: Serve, script: Script) -> None:
     assert detail.startswith("HTTP 50")
     assert "no room" in detail
     assert trace.chunks == []
+
+
+async def test_a_redirect_is_no_stream(serve: Serve) -> None:
+    async with serve(_status_307) as server:
+        trace = await drive(load_for(server.endpoint))
+    assert problem_of(trace) == "stream.http"
+    assert trace.problem is not None
+    assert trace.problem.params["detail"] == "HTTP 307"
 
 
 async def test_cut_before_anything_came(serve: Serve) -> None:

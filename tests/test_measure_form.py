@@ -156,6 +156,15 @@ def test_no_other_file_of_the_machine_is_read(preset: Preset, uploads: Path, tmp
             measure_form.read(filled(preset, prompts="file", file=path), preset)
 
 
+NO_FILE: list[Any] = ["", [], None, {}, *({"path": path} for path in ("", [], None, {}, 5, "a\0.txt", "\ud83d"))]
+
+
+@pytest.mark.parametrize("asked", NO_FILE, ids=repr)
+def test_what_is_no_path_is_no_file(uploads: Path, asked: Any) -> None:
+    expected = say_problem(InvalidInput("measure.no_upload"))
+    assert measure_form.look_at_upload(asked) == {"good": False, "text": expected}
+
+
 def test_every_field_and_choice_has_a_text() -> None:
     fields = {field for group in measure_form.GROUPS.values() for field in group}
     for locale in LOCALES:

@@ -149,6 +149,12 @@ GOOD = '{"prompt": "one"}\n'
         ("a.csv", b"", "prompts.no_column", "a.csv"),
         ("a.csv", b"question,answer\na,b\n", "prompts.no_column", "question, answer"),
         ("a.csv", b"prompt\n", "prompts.none", "a.csv"),
+        ("a.jsonl", b'{"prompt": "x", "max_tokens": ' + b"9" * 5000 + b"}", "prompts.bad_max_tokens", "line 1"),
+        ("a.json", b'[{"prompt": "x", "max_tokens": -' + b"9" * 5000 + b"}]", "prompts.bad_max_tokens", "entry 1"),
+        ("a.csv", b"prompt,max_tokens\none," + b"9" * 5000, "prompts.bad_max_tokens", "line 2"),
+        ("a.txt", b"a\n" * 10_001, "prompts.too_many", "10000"),
+        ("a.jsonl", GOOD.encode() * 10_001, "prompts.too_many", "10000"),
+        ("a.csv", b"prompt\n" + b"a\n" * 10_001, "prompts.too_many", "10000"),
         ("a.csv", b"prompt,id\none,1\n,2\n", "prompts.bad_entry", "line 3"),
         ("a.csv", b"id,prompt\n1\n", "prompts.bad_entry", "line 2"),
         ("a.csv", b"prompt,max_tokens\none,-3\n", "prompts.bad_max_tokens", "line 2"),
@@ -170,9 +176,42 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, message_id: str, p
     assert place in english
 
 
+def test_as_many_as_may_be(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n" * prompts.MOST)
+    assert len(prompts.read(tmp_path / "a.txt")) == prompts.MOST
+
+
+def test_nothing_is_read_beyond_the_limit(tmp_path: Path) -> None:
+    """What follows the first prompt too many is not looked at: here it is no prompt at all."""
+    (tmp_path / "a.jsonl").write_text(GOOD * (prompts.MOST + 1) + "{")
+    with pytest.raises(InvalidInput) as caught:
+        prompts.read(tmp_path / "a.jsonl")
+    assert caught.value.message_id == "prompts.too_many"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        r'{"prompt": "a\ud83d"}',
+        r'{"messages": [{"role": "user", "content": "a\ud83d"}]}',
+        r'{"conversations": [{"from": "human", "value": "a\ud83d"}]}',
+    ],
+)
+def test_half_an_emoji_becomes_a_replacement_character(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.jsonl").write_text(content)
+    assert texts(tmp_path / "a.jsonl") == ["a\ufffd"]
+
+
 @pytest.mark.parametrize(
     ("name", "message_id", "hint"),
-    [("chatt", "prompts.no_such_set", "chat"), ("missing.txt", "prompts.unreadable", "missing.txt")],
+    [
+        ("chatt", "prompts.no_such_set", "chat"),
+        ("missing.txt", "prompts.unreadable", "missing.txt"),
+        ("nul\0.txt", "prompts.unreadable", "null byte"),
+        ("nul\0", "prompts.no_such_set", "nul"),
+        ("half\ud83d.txt", "prompts.unreadable", "half\ufffd.txt"),
+    ],
+    ids=["set", "file", "NUL", "set with NUL", "half an emoji"],
 )
 def test_missing(name: str, message_id: str, hint: str) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -131,6 +131,68 @@ def test_step_record() -> None:
     assert fed(response(event(final)))[0].speculation == record
 
 
+def test_half_an_emoji_becomes_a_replacement_character() -> None:
+    halves = r'{"choices":[{"delta":{"content":"a\ud83d"},"token_ids":[9],"finish_reason":"\ude42"}]}'
+    reader, deltas = fed(response(event(halves), event(r'{"choices":[{"text":"\ud83d\ude42\ud83d"}]}')))
+    assert texts_of(deltas) == ["a\ufffd", "🙂\ufffd"]
+    assert reader.finish_reason == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        response(event(r'{"error": {"message": "no \ud83d"}}')),
+        b'HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n{"error": {"message": "no \\ud83d"}}',
+    ],
+    ids=["in the stream", "HTTP"],
+)
+def test_half_an_emoji_in_an_error(data: bytes) -> None:
+    with pytest.raises(StreamProblem) as caught:
+        fed(data)[0].eof()
+    assert caught.value.detail.endswith("no \ufffd")
+
+
+NO_COUNTS: list[Any] = [[1], {}, "7", 1.5, True, -1, 2**63, 2**64 - 1, 10**30]
+
+
+@pytest.mark.parametrize("value", NO_COUNTS, ids=repr)
+def test_a_usage_that_is_no_count_is_none(value: Any) -> None:
+    usages: list[dict[str, Any]] = [
+        {"prompt_tokens": value, "completion_tokens": 1},
+        {"prompt_tokens": 7, "completion_tokens": value},
+    ]
+    events = [event({"choices": [{"text": "x", "finish_reason": "stop"}]})]
+    (first, deltas), (second, _) = (fed(response(*events, event({"choices": [], "usage": u}))) for u in usages)
+    assert texts_of(deltas) == ["x"]
+    assert (first.prompt_tokens, first.output_tokens) == (None, 1)
+    assert (second.prompt_tokens, second.output_tokens) == (None, None)
+    assert first.finished
+
+
+def test_what_has_another_type_is_ignored() -> None:
+    odd = {"usage": [1], "metrics": [1], "choices": [{"text": "x", "finish_reason": {"a": 1}}]}
+    reader, deltas = fed(response(event(odd), event("[DONE]")))
+    assert texts_of(deltas) == ["x"]
+    assert (reader.finish_reason, reader.output_tokens, reader.speculation) == (None, None, None)
+    assert reader.finished
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /v2\r\ncontent-length: 0\r\n\r\n", "HTTP 307"),
+        (b"HTTP/1.1 302 Found\r\nconnection: close\r\n\r\nelsewhere", "HTTP 302: elsewhere"),
+        (b"HTTP/1.1 500 Oops\r\ncontent-length: 2\r\n\r\n[]", "HTTP 500: []"),
+        (b"HTTP/1.1 500 Oops\r\nconnection: close\r\n\r\n" + b"[" * 100_000, "HTTP 500: " + "[" * 200),
+    ],
+    ids=["redirect", "redirect with a body", "a list", "nested deeply"],
+)
+def test_no_answer(data: bytes, detail: str) -> None:
+    with pytest.raises(StreamProblem) as caught:
+        fed(data, 10_000)[0].eof()
+    assert (caught.value.kind, caught.value.detail) == ("http", detail)
+
+
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -139,12 +201,24 @@ def test_step_record() -> None:
         (b"", "cut"),
         (response(event(token("x", [1]))), "cut"),
         (response(event("{")), "malformed"),
+        (response(event("[" * 100_000)), "malformed"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "malformed"),
         (response(event({"error": "boom"})), "engine"),
         (b'HTTP/1.1 404 Not Found\r\ncontent-length: 17\r\n\r\n{"error": "none"}', "http"),
         (b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n", "http"),
     ],
-    ids=["tail lost", "no body", "nothing", "no finish", "no JSON", "no HTTP", "error", "404", "empty 500"],
+    ids=[
+        "tail lost",
+        "no body",
+        "nothing",
+        "no finish",
+        "no JSON",
+        "nested deeply",
+        "no HTTP",
+        "error",
+        "404",
+        "empty 500",
+    ],
 )
 def test_problems(data: bytes, kind: str) -> None:
     with pytest.raises(StreamProblem) as caught:

@@ -10,6 +10,7 @@ from ..domain.records import Chunk, Problem, RequestTrace, StepArrays
 from ..domain.workload import Conversation, LoadProfile, Prompt, Sampling
 from ..processes import DriverProcess
 from .endpoint import Endpoint
+from .stream import as_count
 
 
 class _Driven:
@@ -160,12 +161,20 @@ def _end(trace: RequestTrace, event: dict[str, Any], endpoint: Endpoint) -> None
     trace.ended = True
 
 
-def _steps(speculation: dict[str, Any] | None) -> StepArrays | None:
-    """The per-step arrays of the engine's detailed per-request metrics, where it sent them."""
-    if not speculation:
+def _steps(speculation: Any) -> StepArrays | None:
+    """The per-step arrays of the engine's detailed per-request metrics, where it sent them and they fit."""
+    if not speculation or not isinstance(speculation, dict):
         return None
     if not speculation.get("num_spec_steps"):
         return StepArrays((), ())
-    if "per_step_accepted" not in speculation:
+    accepted, drafted = (_counts(speculation.get(f"per_step_{what}")) for what in ("accepted", "drafted"))
+    if accepted is None or drafted is None or len(accepted) != len(drafted):
         return None
-    return StepArrays(tuple(speculation["per_step_accepted"]), tuple(speculation["per_step_drafted"]))
+    return StepArrays(accepted, drafted)
+
+
+def _counts(values: object) -> tuple[int, ...] | None:
+    if not isinstance(values, list):
+        return None
+    counts = tuple(count for value in values if (count := as_count(value)) is not None)
+    return counts if len(counts) == len(values) else None

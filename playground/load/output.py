@@ -15,7 +15,7 @@ def emit(event: dict[str, Any]) -> None:
     try:
         line = orjson.dumps(event)
     except TypeError:
-        # An engine's half an emoji, or a number beyond 64 bits.
+        # An engine's number beyond 64 bits.
         line = json.dumps(event).encode()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()

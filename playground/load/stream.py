@@ -7,6 +7,7 @@ ever looks at the times it is given.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httptools
@@ -21,6 +22,13 @@ class StreamProblem(Exception):
         self.kind = kind
         self.detail = detail
 
+
+# Statuses from here on bring no stream: a redirect is as little an answer as an error.
+NO_ANSWER = 300
+# SQLite's integers end here.
+COUNTS_BELOW = 2**63
+# Half an emoji: JSON can escape it, and UTF-8 has no bytes for it.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # One payload that bore tokens: when, how many (None where neither ids nor a running usage count them), text, ids.
 # A bare tuple: there is one a chunk, and it goes into an event as it is.
@@ -59,7 +67,7 @@ class StreamReader:
             if isinstance(error.__context__, StreamProblem):
                 raise error.__context__ from None
             raise StreamProblem("malformed", str(error)) from error
-        if self._complete and self._parser.get_status_code() >= 400:
+        if self._complete and self._parser.get_status_code() >= NO_ANSWER:
             raise StreamProblem("http", self._http_error())
 
     def taken(self) -> list[Delta]:
@@ -69,7 +77,7 @@ class StreamReader:
 
     def eof(self) -> None:
         """The connection closed. Raises StreamProblem unless everything had arrived."""
-        if not self._complete and self._parser.get_status_code() >= 400:
+        if not self._complete and self._parser.get_status_code() >= NO_ANSWER:
             # A body with neither length nor chunks ends with its connection.
             raise StreamProblem("http", self._http_error())
         if not self.finished:
@@ -83,7 +91,7 @@ class StreamReader:
     # Callbacks of the HTTP parser
 
     def on_body(self, body: bytes) -> None:
-        if self._parser.get_status_code() >= 400:
+        if self._parser.get_status_code() >= NO_ANSWER:
             self._error_body += body
             return
         whole = body.startswith(b"data: ") and body.endswith(b"\n\n") and body.find(b"\n") == len(body) - 2
@@ -97,7 +105,7 @@ class StreamReader:
 
     def on_message_complete(self) -> None:
         self._complete = True
-        if self._parser.get_status_code() < 400:
+        if self._parser.get_status_code() < NO_ANSWER:
             self._on_line(self._line.rstrip(b"\r"))
             self._on_line(b"")
             self.finished = self.finished or self.finish_reason is not None
@@ -125,18 +133,20 @@ class StreamReader:
         if "error" in payload or payload.get("object") == "error":
             raise StreamProblem("engine", _error_text(payload))
         counted: int | None = None
-        if usage := payload.get("usage"):
-            counted = usage.get("completion_tokens")
+        if isinstance(usage := payload.get("usage"), dict):
+            counted = as_count(usage.get("completion_tokens"))
             if counted is not None:
                 self.output_tokens = counted
-                self.prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
-        if metrics := payload.get("metrics"):
+                told = usage.get("prompt_tokens", self.prompt_tokens)
+                if told != self.prompt_tokens:
+                    self.prompt_tokens = as_count(told)
+        if isinstance(metrics := payload.get("metrics"), dict):
             self.speculation = metrics.get("speculative_decoding") or self.speculation
         for choice in payload.get("choices") or ():
             self._on_choice(choice, counted)
 
     def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
-        if reason := choice.get("finish_reason"):
+        if (reason := choice.get("finish_reason")) and isinstance(reason, str):
             self.finish_reason = reason
         text = choice.get("text") or ""
         if delta := choice.get("delta"):
@@ -153,22 +163,33 @@ class StreamReader:
             self._counted = None if tokens is None or self._counted is None else self._counted + tokens
 
     def _http_error(self) -> str:
-        status = self._parser.get_status_code()
         try:
-            return f"HTTP {status}: {_error_text(json.loads(self._error_body))}"
-        except ValueError:
-            return f"HTTP {status}: {self._error_body[:200].decode(errors='replace')}"
+            text = _error_text(_leniently(self._error_body))
+        except StreamProblem as problem:
+            text = problem.detail
+        return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
+
+
+def as_count(value: object) -> int | None:
+    """What an endpoint says is a number of tokens, unless it can't be one."""
+    return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
+
+
+def mended(text: str) -> str:
+    """U+FFFD in place of each half emoji."""
+    return LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _leniently(data: bytes) -> Any:
-    """orjson is stricter than the engines: half an emoji and NaN are all right."""
+    """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right."""
     try:
-        return json.loads(data)
-    except ValueError as error:
+        readable = json.dumps(json.loads(data), ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
         raise StreamProblem("malformed", data[:200].decode(errors="replace")) from error
+    return json.loads(mended(readable))
 
 
-def _error_text(payload: dict[str, Any]) -> str:
-    error = payload.get("error", payload)
+def _error_text(payload: Any) -> str:
+    error = payload.get("error", payload) if isinstance(payload, dict) else payload
     message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:500]

@@ -99,20 +99,25 @@ def _texts(locale: Locale) -> dict[str, str]:
     return texts
 
 
-def look_at_upload(asked: Mapping[str, str]) -> dict[str, Any]:
+def look_at_upload(asked: object) -> dict[str, Any]:
     """What is in a file that was just uploaded, said to the visitor. `asked`: its path and the locale."""
-    locale: Locale = "zh-CN" if asked.get("locale") == "zh-CN" else "en"
+    given = asked if isinstance(asked, dict) else {}
+    locale: Locale = "zh-CN" if given.get("locale") == "zh-CN" else "en"
     try:
-        path = _uploaded(asked.get("path", ""))
+        path = _uploaded(given.get("path"))
         count = len(prompts.read(path))
     except PlaygroundError as error:
         return {"good": False, "text": say_problem(error, locale)}
     return {"good": True, "text": say("measure.uploaded", locale, file=path.name, count=count)}
 
 
-def _uploaded(path: str) -> Path:
+def _uploaded(path: object) -> Path:
     """Visitors may name what they uploaded, and no other file of this machine."""
-    found = Path(path).resolve()
+    try:
+        found = Path(path if isinstance(path, str) else "").resolve()
+    except (OSError, ValueError) as error:
+        # A name that no file can have.
+        raise InvalidInput("measure.no_upload") from error
     if not found.is_relative_to(Path(get_upload_folder()).resolve()):
         raise InvalidInput("measure.no_upload")
     return found
