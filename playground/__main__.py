@@ -38,6 +38,10 @@ def main(argv: list[str] | None = None) -> int:
     except PlaygroundError as error:
         print(say_problem(error), file=sys.stderr)
         return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         return 1
 

@@ -80,9 +80,18 @@ class Comparison:
             return
         if self.run.workload.objective == "goodput" and not plan.limits.given:
             raise InvalidInput("measurement.goodput_needs_limits")
-        if not isinstance(plan.prompts, SyntheticPrompts):
+        if isinstance(plan.prompts, SyntheticPrompts):
+            self._check_length(plan.prompts.input_tokens)
+        else:
             # Read now: an uploaded file may be gone when the run's turn comes.
             self._prompts = self._resolved(plan)
+
+    def _check_length(self, tokens: int) -> None:
+        """Of synthetic prompts, where it is known what fits: making long ones takes long."""
+        for side in self.run.sides:
+            longest = side.settings.knobs.max_model_len if isinstance(side.settings, EngineSettings) else None
+            if longest is not None and tokens >= longest:
+                raise InvalidInput("measurement.too_long", side=side.label, tokens=tokens, longest=longest)
 
     async def execute(self) -> None:
         """Run it to its end, under the pool's lease; then `run.status` and `problem` tell how it went."""

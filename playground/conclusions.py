@@ -5,26 +5,28 @@ from __future__ import annotations
 from .domain.agreement import run_agreements
 from .domain.records import Problem, Run
 from .domain.rounds import ending, rounds_of, run_verdicts
-from .domain.statistics import headline
+from .domain.statistics import compare, headline
 
 
 def conclusions(run: Run) -> list[Problem]:
     """For each other side one sentence and what a reader must know besides; then why the rounds ended, and whether
     the answers agree."""
+    plan = run.measurement
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
     sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
+    overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
     sentences = []
     for verdict in found:
-        sentences.append(headline(verdict, sent))
+        sentences.append(headline(verdict, sent, run.asked if isinstance(plan and plan.prompts, str) else None))
+        sentences += [Problem("measured.overall", overall[verdict.side])] if verdict.side in overall else []
         if verdict.reason is not None:
             sentences.append(verdict.reason)
     sentences += _failures(run)
     if len(set(sent)) > 1 and run.workload.objective in ("tpot", "ttft"):
         sentences.append(Problem("measured.unlike_prompts"))
     why = ending(run, rounds, found)
-    if why is not None and run.measurement is not None:
-        plan = run.measurement
+    if why is not None and plan is not None:
         params: dict[str, object] = {
             "rounds": plan.max_rounds,
             "minutes": plan.budget_s / 60,
@@ -36,6 +38,24 @@ def conclusions(run: Run) -> list[Problem]:
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
     return sentences
+
+
+def _throughput(run: Run) -> dict[str, dict[str, object]]:
+    """For each other side, what all output tokens a second came to: the first token's wait counts there, too."""
+    baseline, *others = [side.label for side in run.sides]
+    values = [each.values for each in rounds_of(run, "throughput")]
+    found = {side: compare(values, side, baseline, "throughput") for side in others}
+    return {
+        side: {
+            "side": side,
+            "baseline": baseline,
+            "speed_up": one.speed_up,
+            "low": one.interval[0],
+            "high": one.interval[1],
+        }
+        for side, one in found.items()
+        if one.interval is not None
+    }
 
 
 def _failures(run: Run) -> list[Problem]:

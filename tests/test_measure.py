@@ -17,12 +17,14 @@ from playground.domain.errors import InvalidInput
 from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.metrics import side_figures
 from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
-from playground.domain.settings import AttachedEndpoint, EngineSettings, Ngram
+from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
 from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
 from playground.host import Host
 from playground.presets import Side
 from playground.report import compare_document
 from playground.text import say_problem
+
+SHORT = Side(label="short", engine=EngineSettings(target="model", knobs=Knobs(max_model_len=64)))
 
 
 def workload(tokens: int = 6, **more: object) -> Workload:
@@ -235,6 +237,7 @@ def test_order_alternates() -> None:
     [
         (SIDES, workload(objective="goodput"), plan(), "measurement.goodput_needs_limits"),
         (SIDES, workload(), plan(prompts="no-such-set"), "prompts.no_such_set"),
+        ((SIDES[0], SHORT), workload(), plan(prompts=SyntheticPrompts(input_tokens=64)), "measurement.too_long"),
         (SIDES, workload(), plan(prompts="/nowhere/x.jsonl"), "prompts.unreadable"),
         ((SIDES[0], SIDES[0]), workload(), plan(), "settings.same_label"),
     ],

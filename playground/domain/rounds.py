@@ -9,6 +9,7 @@ from .measurement import MIN_ROUNDS
 from .metrics import objective_value
 from .records import Run
 from .statistics import Verdict, compare, narrow_enough
+from .workload import Objective
 
 Ending = Literal["narrow", "rounds", "budget"]
 
@@ -29,8 +30,8 @@ def order_of(number: int, sides: int) -> list[int]:
     return forward if number % 2 == 0 else forward[::-1]
 
 
-def rounds_of(run: Run) -> list[Round]:
-    """The whole rounds: those in which every side's trial is complete."""
+def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
+    """The whole rounds: those in which every side's trial is complete. By the workload's objective, or another."""
     if run.measurement is None or not run.sides:
         return []
     found = []
@@ -38,12 +39,12 @@ def rounds_of(run: Run) -> list[Round]:
         if not all(trial.complete for trial in trials):
             break
         labelled = list(zip([side.label for side in run.sides], trials, strict=True))
-        limits, objective = run.measurement.limits, run.workload.objective
+        limits, by = run.measurement.limits, objective or run.workload.objective
         found.append(
             Round(
                 trials[0].round,
                 tuple(label for label, _ in sorted(labelled, key=lambda item: item[1].started_ms)),
-                {label: objective_value(trial.requests, objective, limits) for label, trial in labelled},
+                {label: objective_value(trial.requests, by, limits) for label, trial in labelled},
             )
         )
     return found

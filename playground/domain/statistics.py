@@ -259,14 +259,17 @@ def _unclear(needed: int | None, mean: float, half: float) -> Problem:
     return Problem("verdict.more_rounds", {"needed": needed})
 
 
-def headline(verdict: Verdict, prompts: Sequence[int]) -> Problem:
-    """The one sentence that a comparison ends with. `prompts`: how many each trial sent."""
+def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Problem:
+    """The one sentence that a comparison ends with. `prompts`: how many each trial sent; `source`: the set or file
+    that they came from, if it has a name."""
     least, most = min(prompts, default=0), max(prompts, default=0)
     sent = Problem("verdict.prompts", {"count": most})
     if least != most:
         sent = Problem("verdict.prompts_range", {"least": least, "most": most})
     elif most == 1:
         sent = Problem("verdict.one_prompt")
+    if source is not None:
+        sent = Problem("verdict.prompts_of", {"prompts": sent, "source": source})
     params: dict[str, object] = {
         "side": verdict.side,
         "baseline": verdict.baseline,

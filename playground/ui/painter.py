@@ -109,7 +109,8 @@ def _settings(side: SideRecord) -> str:
     if isinstance(settings, AttachedEndpoint):
         return ", ".join([settings.model, settings.base_url, settings.api])
     knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
-    parts = [settings.target, *([f"draft {settings.draft}"] if settings.draft else []), *knobs]
+    speculation = _listed(settings.speculation) if settings.speculates else "speculation off"
+    parts = [settings.target, speculation, *knobs]
     return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
 
 
