@@ -93,10 +93,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(say("cli.not_positive", value=text))
+    return int(text)
 
 
 def _compare(arguments: argparse.Namespace) -> int:

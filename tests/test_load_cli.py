@@ -127,6 +127,8 @@ async def test_the_key_is_sent_and_never_shown() -> None:
         ["--base-url=http://127.0.0.1:1", "--model=m", "--requests=0"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--concurrency=many"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--concurrency=100000"],
+        ["--base-url=http://127.0.0.1:1", "--model=m", "--concurrency=0"],
+        ["--base-url=http://127.0.0.1:1", "--model=m", "--requests=²"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--prompt= "],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--prompts=none.jsonl"],
         ["--base-url=http://127.0.0.1:1", "--model=m", "--prompts=chat", "--prompt=x"],

@@ -68,9 +68,10 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert acceptance_of(off.trials) is None
     assert side_figures(off).tokens_per_step == 1
     assert token_origins(answers[0], speculates=False) == (None, False)
-    origins, _ = token_origins(answers[1], speculates=True)
+    origins, settled = token_origins(answers[1], speculates=True)
     assert origins is not None
-    assert sum(origins) <= acceptance.accepted_tokens
+    # An estimate counts too many where the engine merged steps into one chunk.
+    assert not settled or sum(origins) <= acceptance.accepted_tokens
 
     # What the history keeps is what happened.
     stored = host.history.get(comparison.run.id)
