@@ -21,6 +21,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playground.domain.statistics import Verdict
+
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
@@ -184,6 +186,12 @@ async def ask_for(page: Page, tokens: int) -> None:
     box = page.get_by_label("Output tokens, at most")
     await box.fill(str(tokens))
     await box.press("Tab")
+
+
+def ratio(found: Verdict) -> str:
+    """A speed-up with its interval."""
+    low, high = found.interval or (float("nan"), float("nan"))
+    return f"{found.speed_up:.4f} (95% interval {low:.4f} to {high:.4f}, {found.rounds} pairs)"
 
 
 def spread(values: Sequence[float]) -> str:

@@ -28,7 +28,7 @@ from playground.host import Host
 from playground.load.client import MeasuredLoad
 from playground.prepare import prepare
 
-from .common import folder
+from .common import folder, ratio
 
 TARGET = 0.98
 STATES = ("frozen", "idle")
@@ -44,10 +44,8 @@ class IdleCost:
     alone: float
 
     def __str__(self) -> str:
-        low, high = self.verdict.interval or (float("nan"), float("nan"))
         return (
-            f"beside idle engines / beside frozen ones: {self.verdict.speed_up:.4f} (95% interval {low:.4f} to "
-            f"{high:.4f}, {self.verdict.rounds} rounds; at least {TARGET:g} is wanted); "
+            f"beside idle engines / beside frozen ones: {ratio(self.verdict)}, at least {TARGET:g} is wanted; "
             f"alone / beside idle ones: {self.alone:.4f} (not paired)"
         )
 

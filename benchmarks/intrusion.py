@@ -21,7 +21,7 @@ from playground.domain.rounds import order_of
 from playground.domain.statistics import compare
 from playground.store import History
 
-from .common import ask_for, browser, folder, real_app
+from .common import ask_for, browser, folder, ratio, real_app
 
 TARGET = 0.98
 STATES = ("closed", "open")
@@ -48,10 +48,9 @@ async def main(pairs: int) -> None:
     for index, side in enumerate(found[0]["open"].sides):
         values = [{state: speed(run, index) for state, run in own.items()} for own in found]
         verdict = compare(values, "open", "closed", "throughput")
-        low, high = verdict.interval or (float("nan"), float("nan"))
         print(
-            f"{side.label}: tokens/s with the page open / without: {verdict.speed_up:.4f} (95% interval {low:.4f} "
-            f"to {high:.4f}, {verdict.rounds} pairs; at least {TARGET:g} on a machine with a free core)"
+            f"{side.label}: tokens/s with the page open / without: {ratio(verdict)}, at least {TARGET:g} wanted "
+            "on a machine with a free core"
         )
 
 

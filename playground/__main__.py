@@ -21,6 +21,7 @@ from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.measurement import Measurement
 from .domain.records import Run
+from .domain.rounds import whole_rounds
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
@@ -145,9 +146,10 @@ async def _follow(comparison: Comparison, quiet: bool) -> None:
                 stages[index] = progress.stage
                 label = live.run.sides[index].label
                 print(f"{label}: {say(f'stage.{progress.stage}')}", file=sys.stderr)
-        for line in [] if quiet else round_lines(live.run)[rounds:]:
-            rounds += 1
-            print(line, file=sys.stderr)
+        if not quiet and live.run.measurement is not None and whole_rounds(live.run) > rounds:
+            for line in round_lines(live.run)[rounds:]:
+                rounds += 1
+                print(line, file=sys.stderr)
         await asyncio.sleep(0.1)
 
 

@@ -139,15 +139,7 @@ class _Server:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
-        # A connection each: a server may close one without a word.
-        limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(
-            base_url=endpoint.url,
-            transport=httpx.AsyncHTTPTransport(uds=endpoint.uds, limits=limits),
-            headers=dict(endpoint.headers),
-            timeout=httpx.Timeout(timeout_s, pool=None),
-            trust_env=False,
-        )
+        self._client = endpoint.client(timeout_s, AT_ONCE)
 
     async def __aenter__(self) -> Self:
         return self

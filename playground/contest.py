@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .config import Config
 from .domain.records import RequestTrace, Sample
@@ -23,6 +23,18 @@ DEATH_S = 5.0
 BROKEN = ("stream.cut", "stream.connect", "stream.engine")
 
 LoadT = TypeVar("LoadT", Load, MeasuredLoad)
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """`work` goes on beside the block, and ends with it."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 class Contest:
@@ -58,18 +70,13 @@ class Contest:
     @asynccontextmanager
     async def _sampled(self, indices: Sequence[int]) -> AsyncIterator[None]:
         """Meanwhile, take the counters of these sides about twice a second."""
-        sampler = asyncio.create_task(self._sample(indices))
-        try:
+        async with meanwhile(self._sample(indices)):
             yield
-        finally:
-            sampler.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sampler
 
     async def _sample(self, indices: Sequence[int]) -> None:
         assert self._live.since is not None
         while True:
-            found = await asyncio.gather(*(self._servings[index].counters() for index in indices))
+            found = await asyncio.gather(*(self._servings[index].sample() for index in indices))
             at = (time.monotonic() - self._live.since) * 1000
             for index, counters in zip(indices, found, strict=True):
                 if counters is not None:

@@ -55,7 +55,7 @@ def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
     try:
         found = runtime.probe(config, name)
     except PlaygroundError as error:
-        return Check("broken", Problem(error.message_id, error.params))
+        return Check("broken", error.as_problem())
     facts: dict[str, object] = {"name": name, "version": found.version, "device": found.device}
     if found.device == "cuda" and not has_gpu:
         return Check("broken", Problem("doctor.runtime_without_gpu", facts))

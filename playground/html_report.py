@@ -36,9 +36,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
     for turn in run.workload.conversation:
         yield f"<h3>{turn.role}</h3><pre>{escape(turn.content)}</pre>"
     for side in run.sides:
-        yield _head(side)
-        for known in limitations(side, run.workload.sampling):
-            yield f"<p>{escape(say_problem(known, locale))}</p>"
+        yield from _head(run, side, locale)
         for trace in side.requests:
             yield f"<pre>{escape(trace.output_text)}</pre>"
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
@@ -60,14 +58,14 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
     title = escape(say("measured.definitions", locale))
     yield f"<details><summary>{title}</summary>{_table([], definitions)}</details>"
     for side in run.sides:
-        yield _head(side)
-        for known in limitations(side, run.workload.sampling):
-            yield f"<p>{escape(say_problem(known, locale))}</p>"
+        yield from _head(run, side, locale)
         yield from (f"<p>{escape(line)}</p>" for line in errors(side.requests, locale))
 
 
-def _head(side: SideRecord) -> str:
-    return f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
+def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
+    yield f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
+    for known in limitations(side, run.workload.sampling):
+        yield f"<p>{escape(say_problem(known, locale))}</p>"
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .answers import examine
 from .config import Config
-from .contest import Contest
+from .contest import Contest, meanwhile
 from .domain.agreement import answers_of
 from .domain.errors import PlaygroundError, WorkFailed
 from .domain.measurement import MIN_ROUNDS, Measurement
@@ -155,15 +155,13 @@ class Measured(Contest):
         load = self._new_load(index, self._plan.profile)
         unsaved: dict[int, RequestTrace] = {}
         left_s = max(0.0, self._live.since + self._plan.budget_s - now) + self._config.request_timeout_s
-        saver = asyncio.create_task(self._save_often(index, trial, unsaved))
         try:
             with _stopped_after(load, left_s) as overdue:
-                async with self._sampled([index]):
+                async with self._sampled([index]), meanwhile(self._save_often(index, trial, unsaved)):
                     async for ended in load.run():
                         unsaved[ended] = load.traces[ended]
                         trial.requests.append(load.traces[ended])
         finally:
-            saver.cancel()
             trial.requests = load.in_order
         self._overdue = overdue.is_set()
         trial.after = await serving.idle_counters()

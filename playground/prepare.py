@@ -44,11 +44,15 @@ class Serving:
 
     async def counters(self) -> Counters | None:
         """Now; None where they can't be read. Those of an attached endpoint count other people's requests too."""
-        if self.engine is None:
-            return None
-        counters = await telemetry.read_counters(self.engine.client)
+        return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
+
+    async def sample(self) -> Counters | None:
+        """The counters, and how busy the engine's GPUs are, if it has any."""
+        counters = await self.counters()
+        if counters is None or self.engine is None or not self.engine.placement.gpus:
+            return counters
         load = await asyncio.to_thread(gpu_load.read, self.engine.placement.gpus)
-        if counters is None or load is None:
+        if load is None:
             return counters
         return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)
 
@@ -206,7 +210,7 @@ async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
             progress.advance("failed")
-            side.problem = Problem(outcome.message_id, outcome.params)
+            side.problem = outcome.as_problem()
             side.log_tail = outcome.log_tail
             live.run.problem = live.run.problem or Problem(
                 "run.side_failed", {"side": side.label, "cause": side.problem}

@@ -30,14 +30,18 @@ def order_of(number: int, sides: int) -> list[int]:
     return forward if number % 2 == 0 else forward[::-1]
 
 
+def whole_rounds(run: Run) -> int:
+    """How many rounds are whole. Counted, not computed: cheap enough to ask while an engine is measured."""
+    return min((sum(trial.complete for trial in side.trials) for side in run.sides), default=0)
+
+
 def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
     """The whole rounds: those in which every side's trial is complete. By the workload's objective, or another."""
-    if run.measurement is None or not run.sides:
+    if run.measurement is None:
         return []
     found = []
-    for trials in zip(*(side.trials for side in run.sides), strict=False):
-        if not all(trial.complete for trial in trials):
-            break
+    for number in range(whole_rounds(run)):
+        trials = [side.trials[number] for side in run.sides]
         labelled = list(zip([side.label for side in run.sides], trials, strict=True))
         limits, by = run.measurement.limits, objective or run.workload.objective
         found.append(

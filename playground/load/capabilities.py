@@ -47,13 +47,7 @@ async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabil
 
     Raises WorkFailed if the endpoint can't be reached, or refuses even a plain request.
     """
-    # A connection each: a server may close one without a word.
-    transport = httpx.AsyncHTTPTransport(uds=endpoint.uds, limits=httpx.Limits(max_keepalive_connections=0))
-    headers = dict(endpoint.headers)
-    # The driver knows no proxies either: what is probed is what will be measured.
-    async with httpx.AsyncClient(
-        base_url=endpoint.url, transport=transport, headers=headers, timeout=TIMEOUT_S, trust_env=False
-    ) as client:
+    async with endpoint.client(TIMEOUT_S) as client:
         asking = _Asking(client, endpoint, _parameters(sampling or Sampling()))
         try:
             accepted, answer = await asking.accepted()

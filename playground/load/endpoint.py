@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import httpx
+
 from ..config import Config
 from ..domain.base_url import BaseUrl, without_secrets
 from ..domain.errors import InvalidInput
@@ -104,6 +106,18 @@ class Endpoint:
         key = ' --header "Authorization: Bearer $OPENAI_API_KEY"' if self.headers else ""
         content = shlex.quote(json.dumps(body, ensure_ascii=False))
         return f"curl --no-buffer{key} {shlex.quote(self.url + self.path)} --json {content}"
+
+    def client(self, timeout_s: float, at_once: int | None = None) -> httpx.AsyncClient:
+        """For what is asked beside the measuring process, so many requests at once at most. A connection each: a
+        server may close one without a word. No proxies, since the driver knows none either."""
+        limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
+        return httpx.AsyncClient(
+            base_url=self.url,
+            transport=httpx.AsyncHTTPTransport(uds=self.uds, limits=limits),
+            headers=dict(self.headers),
+            timeout=httpx.Timeout(timeout_s, pool=None),
+            trust_env=False,
+        )
 
     @property
     def path(self) -> str:

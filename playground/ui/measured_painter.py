@@ -12,6 +12,7 @@ from ..compare import Comparison
 from ..conclusions import conclusions
 from ..config import Config
 from ..domain.records import Problem, RequestTrace, Run, SideRecord
+from ..domain.rounds import whole_rounds
 from ..tables import STATISTICS, errors, tables
 from ..text import Locale, say, say_problem
 from .painter import Painter, Stage
@@ -31,8 +32,7 @@ class MeasuredPainter(Painter):
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         run = self._run
-        # Counted, not computed: every look at the figures costs what the engine could use.
-        done = min(sum(trial.complete for trial in side.trials) for side in run.sides)
+        done = whole_rounds(run)
         news = whole or done != self._rounds
         if news:
             self._rounds = done
