@@ -1,4 +1,5 @@
-"""Every sentence a person reads, by message id and locale. The table itself is `text.toml` beside this file.
+"""Every sentence a person reads, by message id and locale. The sentences themselves are in `sentences/`, beside
+this file: [section], [section.name], then locale -> text. Each section is in one file.
 
 A message id is dotted (`engine.failed`); parameters are filled in by `str.format`.
 """
@@ -20,10 +21,11 @@ LOCALES: tuple[Locale, ...] = ("en", "zh-CN")
 @cache
 def table() -> dict[str, dict[Locale, str]]:
     """Message id -> locale -> sentence."""
-    sections = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    files = sorted(Path(__file__).with_name("sentences").glob("*.toml"))
     return {
         f"{section}.{name}": translations
-        for section, messages in sections.items()
+        for file in files
+        for section, messages in tomllib.loads(file.read_text(encoding="utf-8")).items()
         for name, translations in messages.items()
     }
 

@@ -130,7 +130,7 @@ def made_ids() -> set[str]:
 
 
 def test_every_id_used_exists() -> None:
-    assert literal_ids() | labels() | made_ids() <= table().keys(), "used, but not in text.toml"
+    assert literal_ids() | labels() | made_ids() <= table().keys(), "used, but in no file of sentences/"
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
