@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     sweep = _sweep(host, arguments)
     if arguments.plan:
         told = host.estimate(sweep)
-        print_json(plan_document(sweep, told)) if arguments.json else _print_plan(told)
+        print_json(plan_document(told)) if arguments.json else _print_plan(told)
         return 0
     asyncio.run(_measured(host, sweep, quiet=arguments.json))
     show(sweep, as_json=arguments.json)

@@ -11,6 +11,7 @@ from .errors import InvalidInput
 from .measurement import Measurement
 from .settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
 from .sides import Side
+from .speculation import geometric_rates
 from .workload import Sampling, Workload
 
 # Shorter names for what is varied most.
@@ -154,10 +155,6 @@ def _accepting(engine: EngineSettings, value: Value, k: int | None = None) -> En
     }
     given["synthetic_acceptance_rates"] = geometric_rates(float(value), given["num_speculative_tokens"])
     return EngineSettings.model_validate({**engine.model_dump(), "speculation": given})
-
-
-def geometric_rates(rate: float, k: int) -> tuple[float, ...]:
-    return tuple(rate**position for position in range(1, k + 1))
 
 
 def _measured(case: Case, **changes: object) -> Case:
