@@ -19,6 +19,7 @@ ALIASES = {"k": "num_speculative_tokens", "draft": "model"}
 # The share of draft tokens to accept at each position: asked of the engine as synthetic acceptance.
 ACCEPTANCE = "acceptance"
 PLAIN = ("target", "runtime")
+LETTERS = "ABCD"
 SPECULATION = frozenset(
     name
     for model in SPECULATION_METHODS.values()
@@ -85,7 +86,10 @@ NAMES = sorted({*ENGINE_KNOBS, *WORKLOAD_KNOBS})
 
 
 def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
-    """The case with one knob turned, on one side or (None) on each that has it. Raises InvalidInput."""
+    """The case with one knob turned, on one side or (None) on each that has it. Raises InvalidInput.
+
+    A side is named by its label, or by its letter: A is the first.
+    """
     try:
         if name in WORKLOAD_KNOBS:
             if side is not None:
@@ -101,6 +105,8 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
 
 def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
     labels = [one.label for one in case.sides]
+    if side is not None and side not in labels and side in LETTERS[: len(labels)]:
+        side = labels[LETTERS.index(side)]
     if side is not None and side not in labels:
         raise InvalidInput("sweep.unknown_side", side=side, known=", ".join(labels))
     chosen = [one.label for one in case.sides if one.label == (side or one.label) and _has(one, name)]
