@@ -369,6 +369,7 @@ def test_a_point_from_a_runs_figures() -> None:
     # 20 x r + 40 plain steps take 100 / 1.25 plain steps' time.
     assert step_cost(found) == pytest.approx(2.0)
     assert measured_point(3, 1, replace(verdict, speed_up=None), side_figures(side)) is None
+    assert measured_point(3, 1, replace(verdict, metric="ttft"), side_figures(side)) is None
     side.trials = [replace(trial, after=Counters(running=0, waiting=0))]
     assert measured_point(3, 1, verdict, side_figures(side)) is None
 
