@@ -27,6 +27,7 @@ from playground.domain.speculation import (
     by_concurrency,
     expected_speed_up,
     geometric_rates,
+    if_accepted,
     measured_point,
     step_cost,
     tokens_per_step,
@@ -226,6 +227,13 @@ def test_one_point_tells_itself() -> None:
     assert band.interval == pytest.approx((exact(3, linear).speed_up,) * 2)
 
 
+def test_a_step_measured_below_a_plain_one_makes_no_band_sure() -> None:
+    """Noise: such a step would promise that longer drafts are free, too."""
+    [band] = predict([exact(1, lambda k: 0.95)], [8])
+    assert band.interval is not None
+    assert band.interval[1] > 3 * band.interval[0]
+
+
 def test_each_concurrency_has_a_fit_of_its_own() -> None:
     def busy(k: int) -> float:
         return 1.0 + 0.5 * k
@@ -378,7 +386,7 @@ def sentences() -> list[Problem]:
     unmeasured = [exact(k, linear) for k in (2, 5, 8)]
     measured = [exact(k, linear, spread=0.02) for k in (2, 5)]
     predictions = [*predict(unmeasured, [3]), *predict(measured, [3]), *predict(measured[:1], [3])]
-    said = [accuracy(leave_one_out(unmeasured)), break_even(5, 1.8), break_even(5, 7.0)]
+    said = [accuracy(leave_one_out(unmeasured)), break_even(5, 1.8), break_even(5, 7.0), if_accepted(5, 1.8, 0.8)]
     return [
         *(each.statement() for each in predictions),
         PredictionError(predictions[1], 1.4).statement(),
@@ -393,7 +401,7 @@ def sentences() -> list[Problem]:
 
 def test_every_statement_can_be_said() -> None:
     said = sentences()
-    assert len({problem.message_id for problem in said}) == len(said) == 12
+    assert len({problem.message_id for problem in said}) == len(said) == 13
     for problem in said:
         for locale in LOCALES:
             assert "{" not in say_problem(problem, locale)

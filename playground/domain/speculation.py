@@ -143,6 +143,12 @@ def better_draft(cost: float, k: int, acceptances: Sequence[float], coverage: fl
     return [expected_speed_up(geometric_rates(rate, k), coverage, cost) for rate in acceptances]
 
 
+def if_accepted(k: int, cost: float, acceptance: float) -> Problem:
+    """What a draft that drafts at every step would give, as a sentence that says it is predicted."""
+    [speed_up] = better_draft(cost, k, [acceptance])
+    return Problem("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
+
+
 def break_even(k: int, cost: float) -> Problem:
     """Which acceptance k needs, as a sentence."""
     needed = break_even_acceptance(k, cost)
