@@ -14,7 +14,7 @@ from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
 from .domain.knobs import Case
-from .domain.measurement import Measurement
+from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
@@ -29,6 +29,7 @@ from .domain.sweep import (
     points_of,
 )
 from .engine.pool import Pool
+from .search import Search
 from .store import History
 
 logger = logging.getLogger(__name__)
@@ -50,18 +51,43 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     """What the points that are left will take at most on this kind of device ("cpu" or "cuda")."""
-    path = _left(sweep)
+    order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
-    starts = engine_starts(path)
-    rounds_s = [_rounds_s(point, sweep.plan.budget_s - starts * start_s, len(path)) for point in path]
+    starts = order.starts(Counter())
+    left_s = sweep.plan.budget_s - starts * start_s
+    rounds_s = [_rounds_s(point, left_s, order.most) for point in order.left]
     point_s = (1 + BESIDE) * fmean(rounds_s) if rounds_s else 0.0
-    return Estimate(len(path), starts, start_s, len(known), point_s)
+    return Estimate(order.most, starts, start_s, len(known), point_s)
 
 
-def _left(sweep: Sweep) -> list[Point]:
-    settled = {point.number for point in sweep.points if point.settled}
-    return ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
+class Grid:
+    """The order of a sweep of all combinations: few engines start."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        settled = {point.number for point in sweep.points if point.settled}
+        self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
+
+    @property
+    def most(self) -> int:
+        """How many points are still to be taken."""
+        return len(self.left)
+
+    def starts(self, running: Counter[EngineSettings]) -> int:
+        """How many engines start for them."""
+        return engine_starts(self.left, running)
+
+    def take(self, running: Counter[EngineSettings]) -> Point | None:
+        """The point to measure now."""
+        return self.left.pop(0) if self.left else None
+
+    def learn(self, record: PointRecord) -> None:
+        """What a point came to changes nothing."""
+
+
+def order_of(sweep: Sweep) -> Grid | Search:
+    """In which order the points that are left are measured."""
+    return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
 def _rounds_s(point: Point, left_s: float, points: int) -> float:
@@ -90,7 +116,8 @@ class Sweeping:
         self._history = history
         self._device = device
         self._begun = begun
-        self._path = _left(sweep)
+        self._order = order_of(sweep)
+        self._taken: list[PointRecord] = []
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()
@@ -111,11 +138,11 @@ class Sweeping:
         """Seconds that the points not yet begun will take, by those measured so far; None before the first."""
         if not self._point_s:
             return None
-        return self._starts_s() + len(self._path) * fmean(self._point_s)
+        return self._starts_s(self._running) + self._order.most * fmean(self._point_s)
 
     def check(self) -> None:
         """Raises InvalidInput for a point that this host does not allow. Nothing has started then."""
-        for point in self._path:
+        for point in self._order.left:
             self._comparison(point, point.case.measurement).check()
 
     def stop(self) -> None:
@@ -136,13 +163,15 @@ class Sweeping:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await asyncio.to_thread(self._history.begin_sweep, self.sweep)
-            while self._path and not self._stopping:
-                rounds_s = self._next_rounds_s()
+            while not self._stopping and (point := await asyncio.to_thread(self._order.take, self._running)):
+                self._taken.append(self.sweep.points[point.number])
+                rounds_s = self._next_rounds_s(point)
                 if rounds_s < LEAST_ROUNDS_S:
-                    self.sweep.problem = Problem("sweep.budget_spent", {"left": len(self._path)})
+                    self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
                     break
-                await self._measure(self._path.pop(0), rounds_s)
-            status = "stopped" if self.sweep.left else "done"
+                await self._measure(point, rounds_s)
+            complete = not self._order.most and all(record.settled for record in self._taken)
+            status = "done" if complete else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
             raise
@@ -152,27 +181,37 @@ class Sweeping:
         finally:
             await asyncio.shield(self._finish(status))
 
-    def _next_rounds_s(self) -> float:
-        """Of the next point. An engine that must start first leaves less for the rounds of all."""
-        left_s = self._deadline - time.monotonic() - self._starts_s()
-        return _rounds_s(self._path[0], left_s, len(self._path))
+    def _next_rounds_s(self, point: Point) -> float:
+        """Of that point. An engine that must start first leaves less for the rounds of all."""
+        now = engine_starts([point], self._running) * self._each_start_s
+        left_s = self._deadline - time.monotonic() - now - self._starts_s(engines_of(point.case))
+        return _rounds_s(point, left_s, 1 + self._order.most)
 
-    def _starts_s(self) -> float:
-        """Seconds that the engine starts still ahead will take."""
-        each = fmean(self._start_s) if self._start_s else START_S[self._device]
-        return engine_starts(self._path, self._running) * each
+    @property
+    def _each_start_s(self) -> float:
+        return fmean(self._start_s) if self._start_s else START_S[self._device]
+
+    def _starts_s(self, running: Counter[EngineSettings]) -> float:
+        """Seconds that the engine starts of the points not yet taken will take, these running before."""
+        return self._order.starts(running) * self._each_start_s
 
     async def _measure(self, point: Point, rounds_s: float) -> None:
         record = self.sweep.points[point.number]
-        measurement = point.case.measurement.model_copy(update={"budget_s": rounds_s})
+        changes: dict[str, object] = {"budget_s": rounds_s}
+        if self.sweep.plan.search:
+            # Enough for an interval: another point tells more than further rounds do.
+            changes["max_rounds"] = MIN_ROUNDS
+        measurement = point.case.measurement.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
         record.run = self.current.run
+        self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()
         await self.current.execute()
-        self._running = engines_of(point.case)
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
+        if record.settled:
+            await asyncio.to_thread(self._order.learn, record)
         started = [side.ready_after_s for side in record.run.sides if side.ready_after_s is not None]
         self._start_s += started
         # Engines on a CPU start side by side.

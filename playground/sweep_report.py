@@ -50,6 +50,8 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work."""
     found = results(sweep)
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
+    if sweep.plan.search:
+        sentences.append(searched(sweep))
     if synthetic(sweep):
         sentences.append(Problem("sweep.is_synthetic"))
     if (told := accuracy(prediction_errors(sweep))) is not None:
@@ -61,6 +63,13 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     if sweep.problem is not None:
         sentences.append(sweep.problem)
     return sentences
+
+
+def searched(sweep: Sweep) -> Problem:
+    """How much of the grid a search has measured."""
+    measured, points = sum(point.settled for point in sweep.points), sweep.plan.combinations
+    params: dict[str, object] = {"measured": measured, "points": points, "percent": 100 * measured / points}
+    return Problem("search.measured", params)
 
 
 def plan_document(told: Estimate) -> dict[str, Any]:
@@ -80,6 +89,7 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
         "status": sweep.status,
         "preset": sweep.preset,
         "objective": sweep.case.workload.objective,
+        "search": sweep.plan.search,
         "synthetic": synthetic(sweep),
         "knobs": [
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs

@@ -19,7 +19,7 @@ LAYERS = (
     {"contest", "answers"},
     {"race", "measure"},
     {"compare", "attached"},
-    {"sweep"},
+    {"sweep", "search"},
     {"host"},
     {"facts", "conclusions"},
     {"report", "charts", "doctor", "tables"},

@@ -103,7 +103,8 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
         raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=detail) from error
 
 
-def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
+def turned_sides(case: Case, name: str, side: str | None) -> list[str]:
+    """Labels of the sides that an engine's knob turns: that one, or each that has it. Raises InvalidInput."""
     labels = [one.label for one in case.sides]
     if side is not None and side not in labels and side in LETTERS[: len(labels)]:
         side = labels[LETTERS.index(side)]
@@ -112,6 +113,11 @@ def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
     chosen = [one.label for one in case.sides if one.label == (side or one.label) and _has(one, name)]
     if not chosen:
         raise InvalidInput("sweep.no_side_has_it", knob=name, side=side or ", ".join(labels))
+    return chosen
+
+
+def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
+    chosen = turned_sides(case, name, side)
     sides = tuple(_turned(one, name, value) if one.label in chosen else one for one in case.sides)
     return _with(case, sides=sides)
 

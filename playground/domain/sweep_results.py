@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from .changes import Value
-from .knobs import ACCEPTANCE
+from .knobs import ACCEPTANCE, turned_sides
 from .measurement import MIN_ROUNDS
 from .metrics import SideFigures, side_figures
 from .prediction import Prediction, PredictionError, leave_one_out, predict
@@ -194,34 +194,58 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
     return Recommendation(best.k, best.reason, None, label)
 
 
+@dataclass(frozen=True, slots=True)
+class Merit:
+    """How good one side is at one point, as a log, and the log's 95% interval; None: too few rounds."""
+
+    point: PointResult
+    side: SideResult
+    log: float
+    interval: tuple[float, float] | None
+
+
+def merits(sweep: Sweep, point: PointResult) -> list[Merit]:
+    """Of the sides that the (engines') knobs turn, by the workload's objective, the best first.
+
+    Where the first side stays as it is, it is what each point is compared with: both are measured in turn, so that
+    a drift of the machine from point to point cancels.
+    """
+    turned = {label for knob in sweep.plan.knobs for label in turned_sides(sweep.case, knob.name, knob.side)}
+    paired = sweep.case.sides[0].label not in turned
+    sign = -1 if sweep.case.workload.objective in LOWER_IS_BETTER and not paired else 1
+    found = []
+    for side in point.sides:
+        value, interval = side.value, side.interval
+        if paired:
+            value, interval = (side.verdict.speed_up, side.verdict.interval) if side.verdict else (None, None)
+        if side.label not in turned or value is None:
+            continue
+        ends = sorted(sign * log(end) for end in interval) if interval else None
+        found.append(Merit(point, side, sign * log(value), (ends[0], ends[1]) if ends else None))
+    return sorted(found, key=lambda merit: -merit.log)
+
+
 def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points. Points are measured one after the other, so that drift between them is
-    part of their difference: where the next best one's interval overlaps, that is said."""
-    lower = sweep.case.workload.objective in LOWER_IS_BETTER
-    varied = {knob.side for knob in sweep.plan.knobs}
-    found = [
-        (result, side)
-        for result in results(sweep)
-        for side in result.sides
-        if side.value is not None and side.interval is not None and (None in varied or side.label in varied)
-    ]
+    """The best of all sides of all points. Where the next best one's interval overlaps, that is said."""
+    found = [merit for result in results(sweep) for merit in merits(sweep, result) if merit.interval is not None]
     if not found:
         return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    found.sort(key=lambda item: (item[1].value or 0) * (1 if lower else -1))
-    (best, side), *others = found
-    rival = next((item for item in others if item[0].number != best.number), None)
+    found.sort(key=lambda merit: -merit.log)
+    best, *others = found
+    rival = next((merit for merit in others if merit.point.number != best.point.number), None)
+    values, label = best.point.values, best.side.label
     params: dict[str, object] = {
-        "side": side.label,
-        "values": described(sweep, best.values),
-        "value": side.value,
+        "side": label,
+        "values": described(sweep, values),
+        "value": best.side.value,
         "metric": Problem(f"sweep.unit_{sweep.case.workload.objective}"),
     }
     if rival is None:
-        return Recommendation(best.values, Problem("sweep.only_one", params), best.number, side.label)
-    params["rival"] = described(sweep, rival[0].values)
-    clear = not _overlap(side.interval, rival[1].interval)
+        return Recommendation(values, Problem("sweep.only_one", params), best.point.number, label)
+    params["rival"] = described(sweep, rival.point.values)
+    clear = not _overlap(best.interval, rival.interval)
     reason = Problem("sweep.best_clear" if clear else "sweep.best_unsure", params)
-    return Recommendation(best.values, reason, best.number, side.label)
+    return Recommendation(values, reason, best.point.number, label)
 
 
 def _overlap(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
