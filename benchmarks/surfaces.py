@@ -23,8 +23,6 @@ from playground.domain.workload import Workload
 from playground.sweep import new_sweep
 
 RECORDED = Path(__file__).with_name("search_surface.json")
-# Seconds that an engine takes to start, and a point beside that, as seen on two cores.
-START_S, POINT_S = 60.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,6 @@ class Surface:
     name: str
     plan: dict[str, tuple[int, ...]]
     logs: tuple[float, ...]
-    start_s: float = START_S
-    point_s: float = POINT_S
 
     def sweep(self) -> Sweep:
         """A search: of side B, which speculates, against a side A, which doesn't and stays as it is."""
@@ -64,7 +60,7 @@ def recorded() -> Surface:
     found = json.loads(RECORDED.read_text())
     plan = {name: tuple(values) for name, values in found["knobs"].items()}
     logs = tuple(log(point["speed_up"]) for point in found["points"])
-    return Surface("recorded", plan, logs, found["start_s"], found["point_s"])
+    return Surface("recorded", plan, logs)
 
 
 def _surface(name: str, worth: Callable[..., float], **plan: tuple[int, ...]) -> Surface:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 from .domain.changes import Value
@@ -26,14 +27,17 @@ BETTER = 0.01
 PATIENCE = 8
 SEED = 1
 
-Place = tuple[int, ...]
+Place = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One knob's values: by size where all are numbers, else words, of which none is near to another."""
+    """Where one knob's values lie: numbers by size, words each by itself.
 
-    values: tuple[Value, ...]
+    Of numbers above 0 the logs: from 1 to 2 most settings change as much as from 8 to 16.
+    """
+
+    places: dict[Value, float]
     ordinal: bool
 
     @classmethod
@@ -42,14 +46,33 @@ class Axis:
             value for value in knob.values if isinstance(value, int | float) and not isinstance(value, bool)
         ]
         if len(numbers) < len(knob.values):
-            return cls(knob.values, ordinal=False)
-        return cls(tuple(sorted(numbers)), ordinal=True)
+            return cls({value: float(number) for number, value in enumerate(knob.values)}, ordinal=False)
+        scale = log if min(numbers) > 0 else float
+        return cls({value: scale(value) for value in sorted(numbers)}, ordinal=True)
 
-    def distance(self, one: int, other: int) -> float:
+    @property
+    def middle(self) -> Value:
+        values = list(self.places)
+        return values[len(values) // 2 if self.ordinal else 0]
+
+    @property
+    def distribution(self) -> BaseDistribution:
+        """For Optuna."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+        found = list(self.places.values())
+        return FloatDistribution(found[0], found[-1]) if self.ordinal else CategoricalDistribution(found)
+
+    def farthest(self, place: float) -> float:
+        """The value's place that is farthest from this one."""
+        return max(self.places.values(), key=lambda other: self.distance(place, other))
+
+    def distance(self, one: float, other: float) -> float:
         """From 0 to 1."""
         if not self.ordinal:
             return float(one != other)
-        return abs(one - other) / max(len(self.values) - 1, 1)
+        found = list(self.places.values())
+        return abs(one - other) / ((found[-1] - found[0]) or 1.0)
 
 
 class Search:
@@ -60,6 +83,7 @@ class Search:
         self._sampler = sampler or gaussian_process
         self._left = {point.number: point for point in points_of(sweep.plan, sweep.case)}
         self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]
+        self._start = self._place(self._own_values())
         # In the order in which they were measured. None: failed, or nothing was good.
         self._worth: dict[Place, float | None] = {}
         known = [(point.run.id, point) for point in sweep.points if point.settled and point.run is not None]
@@ -95,11 +119,11 @@ class Search:
     def take(self, running: Counter[EngineSettings]) -> Point | None:
         """The point to measure now, or None where further ones are unlikely to pay.
 
-        It is the one nearest to what Optuna proposes; of equally near ones that which starts the fewest engines.
+        It is the one nearest to what is wanted; of equally near ones that which starts the fewest engines.
         """
         if not self.left:
             return None
-        wanted = proposal(self._axes, self._worth, self._sampler(len(self._worth)))
+        wanted = self._wanted()
 
         def cost(point: Point) -> tuple[float, int]:
             steps = zip(self._axes, self._place(point.values), wanted, strict=True)
@@ -108,8 +132,27 @@ class Search:
 
         return self._left.pop(min(self.left, key=cost).number)
 
+    def _wanted(self) -> Place:
+        """First the start, then each knob by itself at its farthest value, then what Optuna proposes.
+
+        Left to itself with so few points, the sampler turns all knobs at once, and which one it was that mattered
+        stays unknown.
+        """
+        known = len(self._worth)
+        if known == 0:
+            return self._start
+        if known <= len(self._axes):
+            turned = self._axes[known - 1].farthest(self._start[known - 1])
+            return (*self._start[: known - 1], turned, *self._start[known:])
+        return proposal(self._axes, self._worth, self._sampler(known))
+
+    def _own_values(self) -> tuple[Value, ...]:
+        """What the search starts from: the settings as they are, if that is one of the points, else the middle."""
+        middle = tuple(axis.middle for axis in self._axes)
+        return next((point.values for point in self._left.values() if point.case == self._sweep.case), middle)
+
     def _place(self, values: Sequence[Value]) -> Place:
-        return tuple(axis.values.index(value) for axis, value in zip(self._axes, values, strict=True))
+        return tuple(axis.places[value] for axis, value in zip(self._axes, values, strict=True))
 
 
 def enough(worth: Sequence[float | None]) -> bool:
@@ -128,26 +171,17 @@ def gaussian_process(known: int) -> BaseSampler:
 
 
 def proposal(axes: Sequence[Axis], worth: Mapping[Place, float | None], sampler: BaseSampler) -> Place:
-    """Where Optuna expects the greatest gain; the middle to begin with. It may be a place that was measured."""
+    """Where Optuna expects the greatest gain, knowing one place at least. It may be a place that was measured."""
     import optuna
 
-    if not worth:
-        return tuple(len(axis.values) // 2 if axis.ordinal else 0 for axis in axes)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    space = {str(number): _distribution(axis) for number, axis in enumerate(axes)}
+    space = {str(number): axis.distribution for number, axis in enumerate(axes)}
     # A failed point counts as bad as the worst of the others: the sampler would pass over a failed trial.
     worst = min((value for value in worth.values() if value is not None), default=0.0)
     for place, value in worth.items():
-        params = {str(number): index for number, index in enumerate(place)}
+        params = {str(number): value for number, value in enumerate(place)}
         told = worst if value is None else value
         study.add_trial(optuna.create_trial(params=params, distributions=space, value=told))
     asked = study.ask(fixed_distributions=space).params
     return tuple(asked[str(number)] for number in range(len(axes)))
-
-
-def _distribution(axis: Axis) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, IntDistribution
-
-    last = len(axis.values) - 1
-    return IntDistribution(0, last) if axis.ordinal else CategoricalDistribution(range(last + 1))

@@ -199,8 +199,8 @@ class Sweeping:
         record = self.sweep.points[point.number]
         changes: dict[str, object] = {"budget_s": rounds_s}
         if self.sweep.plan.search:
-            # Enough for an interval: another point tells more than further rounds do.
-            changes["max_rounds"] = MIN_ROUNDS
+            # Enough for an interval: another point tells more than further rounds do, or equal answers.
+            changes |= {"max_rounds": MIN_ROUNDS, "check_outputs": False}
         measurement = point.case.measurement.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
