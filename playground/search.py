@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-# A log: 1%. After so many points that are not better by so much than all before them, the search ends.
+# A log: 1%. After so many points a knob that are not better by so much than all before them, the search ends.
 BETTER = 0.01
-PATIENCE = 8
+PATIENCE = 6
 SEED = 1
 
 Place = tuple[float, ...]
@@ -100,7 +100,8 @@ class Search:
         """How many points will still be taken at most."""
         plan = self._sweep.plan
         taken = plan.combinations - len(self._left)
-        return 0 if enough(list(self._worth.values())) else max(plan.most_points - taken, 0)
+        spent = enough(list(self._worth.values()), len(self._axes))
+        return 0 if spent else max(plan.most_points - taken, 0)
 
     def starts(self, running: Counter[EngineSettings]) -> int:
         """How many engines start for them at most."""
@@ -155,18 +156,21 @@ class Search:
         return tuple(axis.places[value] for axis, value in zip(self._axes, values, strict=True))
 
 
-def enough(worth: Sequence[float | None]) -> bool:
+def enough(worth: Sequence[float | None], knobs: int) -> bool:
     """Whether the last points, in the order in which they were measured, were no better than those before."""
-    before, last = worth[:-PATIENCE], worth[-PATIENCE:]
+    before, last = worth[: -PATIENCE * knobs], worth[-PATIENCE * knobs :]
     best = max((value for value in before if value is not None), default=None)
     return best is not None and all(value is None or value < best + BETTER for value in last)
 
 
 def gaussian_process(known: int) -> BaseSampler:
     """The sampler of the proposal after so many points: the same lots are drawn where the results are the same."""
-    # It takes a second to import, which only a search need wait for.
+    # These take seconds to import, which only a search need wait for.
+    import torch
     from optuna.samplers import GPSampler
 
+    # Its matrices are small: with more threads it is slower, the more so beside engines that use all cores.
+    torch.set_num_threads(1)
     return GPSampler(seed=SEED + known, n_startup_trials=1)
 
 
