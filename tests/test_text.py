@@ -16,7 +16,7 @@ from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.records import Problem
 from playground.domain.rounds import Ending
 from playground.engine.failures import CAUSES, SIGNALS
-from playground.engine.server import STAGE_NAMES
+from playground.engine.stages import STAGE_NAMES
 from playground.live import Phase
 from playground.text import LOCALES, locale_of, say, say_problem, table
 
