@@ -1,6 +1,6 @@
 """From log lines and an exit code to what went wrong, with the figures that the log gives.
 
-What to change then is `domain/remedies.py`; docs/failures.md lists both.
+What to change then is in `domain/remedy_rules.py`; docs/failures.md lists both.
 """
 
 from __future__ import annotations
@@ -83,6 +83,11 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"World size \((?P<wanted>\d+)\) is larger than the number of available GPUs \((?P<available>\d+)\)",
         ),
         (
+            "cpu_parallel",
+            r"Given number of CPU id list .+ doesn't match local world size (?P<parts>\d+)",
+        ),
+        ("needs_gpu", r"pin_memory=True requires a CUDA"),
+        (
             "heads",
             r"attention heads \((?P<heads>\d+)\) must be divisible by tensor parallel size \((?P<size>\d+)\)",
         ),
@@ -100,24 +105,27 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|The quantization method \S+ is not supported for the current GPU"
             r"|\w+ quantization is currently not supported in \w+)",
         ),
-        ("model_missing", r"Invalid repository ID or local directory specified|is not a valid model identifier"),
+        (
+            "model_missing",
+            r"Invalid repository ID or local directory specified|is not a valid model identifier|Repo id must be",
+        ),
         ("hub_offline", r"LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't connect to 'https://"),
         (
             "architecture",
-            r"Model architectures \[(?P<detail>[^\]]+)\] (?:are not supported|failed to be inspected)"
-            r"|model type `(?P<kind>[^`]+)` but Transformers does not recognize",
+            r"(?:Model architectures \['|model type `)(?P<detail>\w+)['`\]]+ "
+            r"(?:are not supported|failed to be inspected|but Transformers does not recognize)",
         ),
         ("head_size", r"(?:head_size|[Hh]ead size)\D{0,40}?(?P<size>\d+)?.{0,60}?(?:not supported|is not in)"),
         ("remote_code", r"trust_remote_code=True"),
         # The runtime
         ("compiler", r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler"),
         ("dependency", r"(?:ImportError|ModuleNotFoundError): (?P<detail>.+)"),
-        ("bad_argument", r"error: (?P<detail>(?:argument|unrecognized arguments).+)"),
+        ("bad_argument", r"error: (?P<detail>(?:argument (?P<flag>--[\w-]+)|unrecognized arguments).+)"),
         ("address_taken", r"Errno 98|[Aa]ddress already in use"),
         ("disk_full", r"Errno 28|No space left on device"),
         (
             "validation",
-            r"ValidationError: .*\n(?:.*\n)?.*?(?P<detail>Value error, .+?)(?: \[|\n|$)",
+            r"ValidationError: .*\n(?:.*\n)?.*?Value error, (?P<detail>.+?)(?: \[type=|\n|$)",
         ),
         # A part that was ended from outside leaves no message of its own, only the number of the signal.
         ("killed", r"Failed core proc\(s\): \{.*: -9\b"),
@@ -125,7 +133,8 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("crashed", r"Failed core proc\(s\): \{.*: -(?P<code>\d+)"),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?P<detail>(?:Value|Runtime|OS|Type|Key|NotImplemented)Error: .+)$",
+            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?"
+            r"(?P<detail>(?:Value|Runtime|OS|Type|Key|Assertion|NotImplemented)Error: .+)$",
         ),
     )
 )

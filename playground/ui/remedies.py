@@ -49,7 +49,7 @@ def edits(side: SideForm, given: Mapping[Any, Any], change: Change) -> dict[Any,
 
     Raises InvalidInput where a field that should hold JSON does not.
     """
-    if change.key == "speculation":
+    if change.key in ("speculation", "speculation.method"):
         fields = (side.draft, side.k, side.lookup_min, side.lookup_max, side.more)
         shown = dict(zip(fields, form.on_method(str(change.value)), strict=True))
         return {side.method: change.value, **shown, side.engine: gr.update(selected=form.BASICS)}
