@@ -31,10 +31,12 @@ def nothing(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def _default(knob: str) -> Rule:
-    """Give this knob back to the engine, where it was set."""
-    return lambda figures, settings: (
-        [] if getattr(settings.knobs, knob) is None else [Change(f"knobs.{knob}", None)]
-    )
+    """Give this knob back to the engine."""
+    return _set(f"knobs.{knob}", None)
+
+
+def _set(key: str, value: Value) -> Rule:
+    return lambda figures, settings: [Change(key, value)]
 
 
 def _number(figures: Figures, name: str) -> float | None:
@@ -150,8 +152,7 @@ def _less_memory(figures: Figures, settings: EngineSettings) -> Changes:
     """Of the machine's own: the KV cache if it was sized by hand, a draft, or half of each weight."""
     own = settings.knobs.kv_cache_memory_bytes
     smaller = [Change("knobs.kv_cache_memory_bytes", own // 2)] if own and own > 1 else []
-    half = [Change("knobs.dtype", "bfloat16")] if settings.knobs.dtype != "bfloat16" else []
-    return [*smaller, *_no_draft(settings), *half]
+    return [*smaller, *_no_draft(settings), Change("knobs.dtype", "bfloat16")]
 
 
 def _kv_that_fits(figures: Figures, settings: EngineSettings) -> Changes:
@@ -162,7 +163,7 @@ def _kv_that_fits(figures: Figures, settings: EngineSettings) -> Changes:
 
 def _one_part(figures: Figures, settings: EngineSettings) -> Changes:
     knobs = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-    return [change for knob in knobs for change in _default(knob)(figures, settings)]
+    return [Change(f"knobs.{knob}", None) for knob in knobs]
 
 
 def _without_gpu(figures: Figures, settings: EngineSettings) -> Changes:
@@ -177,10 +178,8 @@ def _needless(figures: Figures, settings: EngineSettings) -> Changes:
 
 def _gpus(figures: Figures, settings: EngineSettings) -> Changes:
     """All of them for one copy of the model."""
-    found = _whole(figures, "available", "tensor_parallel_size")
-    others = ("pipeline_parallel_size", "data_parallel_size")
-    rest = [Change(f"knobs.{knob}", None) for knob in others if (getattr(settings.knobs, knob) or 1) > 1]
-    return [*found, *rest] if settings.knobs.tensor_parallel_size or not rest else rest
+    rest = [Change(f"knobs.{knob}", None) for knob in ("pipeline_parallel_size", "data_parallel_size")]
+    return [*_whole(figures, "available", "tensor_parallel_size"), *rest]
 
 
 def _heads(figures: Figures, settings: EngineSettings) -> Changes:
@@ -198,18 +197,10 @@ def _supported_dtype(figures: Figures, settings: EngineSettings) -> Changes:
     return [*offered, *_default("quantization")(figures, settings)]
 
 
-def _set(key: str, value: Value) -> Rule:
-    return lambda figures, settings: [Change(key, value)]
-
-
 def _full_prefill(figures: Figures, settings: EngineSettings) -> Changes:
     return [
         *_whole(figures, "length", "max_num_batched_tokens"),
-        *(
-            [Change("knobs.enable_chunked_prefill", None)]
-            if settings.knobs.enable_chunked_prefill is False
-            else []
-        ),
+        Change("knobs.enable_chunked_prefill", None),
     ]
 
 
@@ -220,14 +211,14 @@ def _batch(figures: Figures, settings: EngineSettings) -> Changes:
 def _argument(figures: Figures, settings: EngineSettings) -> Changes:
     """The knob that the refused option came from."""
     knob = str(figures.get("flag")).removeprefix("--").replace("-", "_")
-    return _default(knob)(figures, settings) if knob in settings.knobs.overrides() else []
+    return [Change(f"knobs.{knob}", None)]
 
 
 def _stuck(figures: Figures, settings: EngineSettings) -> Changes:
     """Compiling and capturing graphs take longest, and can be done without."""
     stage = figures.get("stage")
     slow = isinstance(stage, Problem) and stage.message_id in ("stage.compiling", "stage.warming_up")
-    return [Change("knobs.enforce_eager", True)] if slow and not settings.knobs.enforce_eager else []
+    return [Change("knobs.enforce_eager", True)] if slow else []
 
 
 def _draft_missing(figures: Figures, settings: EngineSettings) -> Changes:
