@@ -87,12 +87,12 @@ def _what_is_free(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def _room_for_kv(figures: Figures, settings: EngineSettings) -> Changes:
-    """More of the card, where the engine took less than its default; else what takes memory beside the cache."""
+    """More of the card, where less than the default was asked for; else what takes memory beside the cache."""
     if settings.knobs.kv_cache_memory_bytes is not None:
         # What was asked for by hand is too little.
         return [Change("knobs.kv_cache_memory_bytes", None)]
-    share = _gpu_share(figures, settings)
-    more = _share(DEFAULT_GPU_SHARE) if share < DEFAULT_GPU_SHARE else []
+    own = settings.knobs.gpu_memory_utilization
+    more = [Change("knobs.gpu_memory_utilization", None)] if own and own < DEFAULT_GPU_SHARE else []
     return [*more, *_no_draft(settings), *_smaller_batches(figures, settings)]
 
 
