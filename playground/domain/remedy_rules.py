@@ -250,6 +250,8 @@ RULES: dict[str, Rule] = {
     "failure.quantization_dtype": _supported_dtype,
     "failure.quantization": _default("quantization"),
     "failure.head_size": _default("attention_backend"),
+    "failure.backend": _default("attention_backend"),
+    "failure.method": _no_speculation,
     "failure.compiler": _set("knobs.enforce_eager", True),
     "failure.bad_argument": _argument,
     "failure.timeout": _stuck,

@@ -13,6 +13,8 @@ from ..domain.records import Problem
 from .stages import reached
 
 TAIL_LINES = 30
+# A traceback shows the source of a message, too, with nothing filled in.
+SOURCE = re.compile(r"(?:\([^)]*\) )?(?:ERROR [^]]*\] )? {4}")
 
 # name -> a message of vLLM, torch or Python. The first pattern found anywhere in the log wins, so the more
 # specific causes stand first. Named groups become the parameters of the sentence `failure.NAME`.
@@ -115,8 +117,23 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?:Model architectures \['|model type `)(?P<detail>\w+)['`\]]+ "
             r"(?:are not supported|failed to be inspected|but Transformers does not recognize)",
         ),
-        ("head_size", r"(?:head_size|[Hh]ead size)\D{0,40}?(?P<size>\d+)?.{0,60}?(?:not supported|is not in)"),
-        ("remote_code", r"trust_remote_code=True"),
+        (
+            "head_size",
+            r"(?P<detail>(?:Selected backend|No valid attention backend).*head_size not supported.*)",
+        ),
+        (
+            "backend",
+            r"(?P<detail>Unknown attention backend: \S+|Selected backend .+ is not valid.+"
+            r"|No valid attention backend .+)",
+        ),
+        ("method", r"(?P<detail>Unsupported speculative method: \S+)"),
+        (
+            "model_broken",
+            r"(?P<detail>It looks like the config file at .+ is not a valid JSON file"
+            r"|Cannot find any model weights|Error while deserializing header.*|Attempted to load weight .+"
+            r"|start \(\d+\) \+ length \(\d+\) exceeds dimension size \(\d+\))",
+        ),
+        ("remote_code", r"argument `trust_remote_code=True`"),
         # The runtime
         ("compiler", r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler"),
         ("dependency", r"(?:ImportError|ModuleNotFoundError): (?P<detail>.+)"),
@@ -128,9 +145,9 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"ValidationError: .*\n(?:.*\n)?.*?Value error, (?P<detail>.+?)(?: \[type=|\n|$)",
         ),
         # A part that was ended from outside leaves no message of its own, only the number of the signal.
-        ("killed", r"Failed core proc\(s\): \{.*: -9\b"),
-        ("illegal_instruction", r"Failed core proc\(s\): \{.*: -4\b"),
-        ("crashed", r"Failed core proc\(s\): \{.*: -(?P<code>\d+)"),
+        ("killed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-9\b"),
+        ("illegal_instruction", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-4\b"),
+        ("crashed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )(?P<code>-\d+)"),
         (
             "other",
             r"^(?:\([^)]*\) )?(?:ERROR .*\] )?"
@@ -154,7 +171,7 @@ FIGURES = tuple(
 
 def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
     """The cause, with the stage it struck in, and the last lines of the log."""
-    text = "\n".join(log)
+    text = "\n".join(line for line in log if not SOURCE.match(line))
     for name, pattern in CAUSES:
         # The same exception is often logged by worker, core and server in turn: the first is the cause.
         if found := pattern.search(text):
