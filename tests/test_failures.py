@@ -36,7 +36,8 @@ FROM_THE_SOURCE = {
     "backend": "ValueError: Selected backend AttentionBackendEnum.FLASH_ATTN is not valid for this "
     "configuration. Reason: ['sink not supported']",
     "head_size": "ValueError: No valid attention backend found for cuda with "
-    "AttentionSelectorConfig(head_size=72, dtype=torch.bfloat16). Reasons: {FLASH_ATTN: [head_size not supported]}.",
+    "AttentionSelectorConfig(head_size=72, dtype=torch.bfloat16). Reasons: {FLASH_ATTN: [head_size not "
+    "supported]}.",
     "disk_full": "OSError: [Errno 28] No space left on device",
 }
 
