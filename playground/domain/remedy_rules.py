@@ -241,6 +241,7 @@ RULES: dict[str, Rule] = {
     "failure.sampler_memory": _sampler,
     "failure.cpu_memory": _less_memory,
     "failure.killed": _less_memory,
+    "failure.core_died": _less_memory,
     "failure.too_many_gpus": _gpus,
     "failure.cpu_parallel": _one_part,
     "failure.needs_gpu": _without_gpu,

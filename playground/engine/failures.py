@@ -150,9 +150,10 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("crashed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )(?P<code>-\d+)"),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?"
+            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?!RuntimeError: Engine core initialization failed)"
             r"(?P<detail>(?:Value|Runtime|OS|Type|Key|Assertion|NotImplemented)Error: .+)$",
         ),
+        ("core_died", r"Engine core initialization failed|EngineDeadError"),
     )
 )
 # 128 + n where signal n ended the server itself.
