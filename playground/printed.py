@@ -12,6 +12,7 @@ from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
 from .domain.rounds import rounds_of
 from .facts import facts, limitations
+from .findings import findings
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
@@ -39,6 +40,8 @@ def print_run(run: Run) -> None:
         print(say_problem(sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
+    for found in findings(run):
+        print("-", *(say_problem(sentence) for sentence in found.sentences))
 
 
 def _print_race(side: SideRecord) -> None:

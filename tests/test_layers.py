@@ -20,6 +20,7 @@ LAYERS = (
     {"race", "measure"},
     {"compare", "attached"},
     {"host"},
+    {"findings"},
     {"facts", "conclusions"},
     {"report", "charts", "doctor", "tables"},
     {"printed"},
