@@ -102,7 +102,7 @@ def low_acceptance(side: Observed) -> Finding | None:
 def low_coverage(side: Observed) -> Finding | None:
     """Drafts are too rare to buy much, however good they are."""
     coverage, per_step = side.figures.draft_coverage, side.figures.tokens_per_step
-    if side.engine is None or coverage is None or per_step is None:
+    if side.engine is None or not side.engine.speculates or coverage is None or per_step is None:
         return None
     if coverage >= LOW_COVERAGE or per_step >= LEAST_TOKENS_PER_STEP:
         return None
