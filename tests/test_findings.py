@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from measured_run import measured_run
 from test_schema import check, done
 
 from playground import presets
+from playground.charts.figure import COLOURS
 from playground.conclusions import conclusions
+from playground.config import Config
 from playground.domain.changes import Change
 from playground.domain.records import Chunk, Counters, Mode, Problem, RequestTrace, Run, Sample, SideRecord, Trial
 from playground.domain.rounds import rounds_of
@@ -26,7 +29,8 @@ from playground.findings.speculation import token_cost
 from playground.html_report import html_report
 from playground.printed import print_run
 from playground.report import compare_document
-from playground.text import LOCALES, say_problem
+from playground.text import LOCALES, Locale, say_problem
+from playground.ui.view import painter
 
 # Six rounds' spread of a quiet machine.
 WOBBLE = (1.0, 1.01, 0.99, 1.0, 1.005, 0.995)
@@ -176,17 +180,24 @@ def test_ttft_worse(ttft: float, found: bool) -> None:
     run = speculating(1.5, (40, 35, 30, 25), 50, ttft=ttft)
     assert ("ttft_worse" in rules(run)) is found
     if found:
-        assert only(run, "ttft_worse").change == Change("speculation", "off")
+        # It pays all the same: nothing to switch off but where the first token counts most.
+        assert only(run, "ttft_worse").change is None
+        neither = speculating(1.0, (40, 35, 30, 25), 50, ttft=ttft)
+        assert only(neither, "ttft_worse").change == Change("speculation", "off")
 
 
 @pytest.mark.parametrize(
-    ("accepted", "rule"),
-    [((8, 1, 0, 0), "nothing_accepted"), ((8, 2, 0, 0), "low_acceptance"), ((40, 25, 20, 14), "low_acceptance")],
+    ("accepted", "rule", "change"),
+    [
+        ((8, 1, 0, 0), "nothing_accepted", Change("speculation", "off")),
+        ((8, 2, 0, 0), "low_acceptance", None),
+        ((40, 25, 20, 14), "low_acceptance", None),
+    ],
 )
-def test_acceptance_in_a_race(accepted: Sequence[int], rule: str) -> None:
+def test_acceptance_in_a_race(accepted: Sequence[int], rule: str, change: Change | None) -> None:
     """Of 200 drafted tokens. The counters are right in a contended race too."""
     run = race_of(speculating(1, accepted, 50))
-    assert only(run, rule).change == Change("speculation", "off")
+    assert only(run, rule).change == change
     assert len(rules(run)) == 1
 
 
@@ -449,6 +460,39 @@ def test_a_recorded_loss() -> None:
     assert only(run, "draft_too_slow").evidence.params["cost"] == pytest.approx(0.73, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        # 1.66x at 52% acceptance and 35% coverage: a drafted token costs 0.08 of a step.
+        ("ngram, one H200", []),
+        # The model as its own draft: everything is accepted, and nothing gained.
+        ("draft = target, two cores", ["draft_too_slow", "ttft_worse"]),
+    ],
+)
+def test_recorded_runs(name: str, found: list[str]) -> None:
+    """Each request's first and last chunk, and the counters of each trial."""
+    recorded = json.loads(Path(__file__).with_name("recorded_runs.json").read_text(encoding="utf-8"))[name]
+    sides = []
+    for one in recorded["sides"]:
+        own = SideRecord(one["label"], EngineSettings.model_validate(one["settings"]))
+        for number, trial in enumerate(one["trials"]):
+            before, after = Counters(**trial["before"]), Counters(**trial["after"])
+            requests = [recorded_request(*each) for each in trial["requests"]]
+            own.trials.append(Trial(number, 0, requests, before, after, complete=True))
+        sides.append(own)
+    run = run_of(*sides, **recorded["measurement"])
+    assert rules(run) == found
+    for rule in found:
+        only(run, rule)
+
+
+def recorded_request(
+    sent_ms: float, first_ms: float, first: int, last_ms: float, tokens: int, prompt: int
+) -> RequestTrace:
+    chunks = [Chunk(first_ms, first, ""), Chunk(last_ms, tokens - first, "")]
+    return replace(request(sent_ms=sent_ms, prompt=prompt, tokens=tokens), chunks=chunks)
+
+
 # Where they are shown
 
 
@@ -466,6 +510,17 @@ def test_the_document_has_them() -> None:
     first = check("compare", compare_document(everything()))["findings"][0]
     assert first["side"] == "<b>B</b>"
     assert first["change"] == {"key": "speculation", "value": "off"}
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_page_shows_them_when_the_run_has_ended(locale: Locale, config: Config) -> None:
+    run = everything()
+    going_on = painter(config, replace(run, status="running"), locale).paint(whole=True)
+    assert json.loads(going_on)["findings"] is None
+    shown = json.loads(painter(config, run, locale).paint())["findings"]["items"]
+    assert [item["sentences"][2] for item in shown] == [say_problem(f.remedy, locale) for f in findings(run)]
+    assert {item["colour"] for item in shown} == {COLOURS[1]}
+    assert shown[0]["change"] == "speculation = off"
 
 
 @pytest.mark.parametrize("shown", [everything, lambda: race_of(speculating(1, (8, 0, 0, 0), 50))])

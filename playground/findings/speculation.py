@@ -76,7 +76,9 @@ def ttft_worse(side: Observed) -> Finding | None:
     verdict = side.against_plain("ttft")
     if verdict is None or verdict.verdict != "slower":
         return None
-    return side.found("ttft_worse", _told(verdict), SPECULATION_OFF)
+    decode = side.against_plain("tpot")
+    pays = decode is not None and decode.verdict == "faster"
+    return side.found("ttft_worse", _told(verdict), None if pays else SPECULATION_OFF)
 
 
 def nothing_accepted(side: Observed) -> Finding | None:
@@ -96,7 +98,7 @@ def low_acceptance(side: Observed) -> Finding | None:
     decided = verdict is not None and verdict.verdict != "no clear difference"
     if drafted is None or decided or not CHANCE <= drafted["rate"] < POOR_ACCEPTANCE:
         return None
-    return side.found("low_acceptance", {**drafted, "poor": POOR_ACCEPTANCE}, SPECULATION_OFF)
+    return side.found("low_acceptance", {**drafted, "poor": POOR_ACCEPTANCE})
 
 
 def low_coverage(side: Observed) -> Finding | None:

@@ -55,7 +55,6 @@ class Painter:
             colours = {side.label: colour for side, colour in zip(self._run.sides, COLOURS, strict=False)}
             items = [
                 {
-                    "side": found.side,
                     "colour": colours[found.side],
                     "sentences": [say_problem(sentence, self._locale) for sentence in found.sentences],
                     "change": found.change and f"{found.change.key} = {found.change.value}",

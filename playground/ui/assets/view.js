@@ -27,10 +27,9 @@ function showFindings(found) {
   if (!shown) return;
   make(box, 'h3', '', found.title);
   const list = make(box, 'ul');
-  for (const {side, colour, sentences: [seen, means, todo], change} of found.items) {
+  for (const {colour, sentences: [seen, means, todo], change} of found.items) {
     const item = make(list, 'li', 'side');
     item.style.setProperty('--side', colour);
-    item.title = side;
     make(item, 'span', '', `${seen} `);
     make(item, 'span', 'means', means);
     const remedy = make(item, 'p', '', todo);
