@@ -15,6 +15,7 @@ from .domain.records import Run, SideRecord
 from .domain.rounds import rounds_of
 from .domain.workload import Objective
 from .facts import facts, limitations
+from .findings import findings
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
@@ -48,6 +49,8 @@ def print_run(run: Run) -> None:
         print(say_problem(sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
+    for found in findings(run):
+        print("-", *(say_problem(sentence) for sentence in found.sentences))
 
 
 def _print_race(side: SideRecord) -> None:

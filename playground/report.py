@@ -12,6 +12,7 @@ from .domain.metrics import RequestFigures, SideFigures, request_figures, side_f
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .domain.rounds import rounds_of, run_verdicts
 from .domain.statistics import Verdict
+from .findings import Finding, findings
 from .store import Summary
 from .text import Locale, say_problem
 
@@ -37,7 +38,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
-        "findings": [],
+        "findings": [_finding(found, locale) for found in findings(run)],
     }
 
 
@@ -92,6 +93,18 @@ def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
         "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+    }
+
+
+def _finding(found: Finding, locale: Locale) -> dict[str, Any]:
+    evidence, meaning, remedy = (say_problem(sentence, locale) for sentence in found.sentences)
+    return {
+        "rule": found.rule,
+        "side": found.side,
+        "evidence": evidence,
+        "meaning": meaning,
+        "remedy": remedy,
+        "change": asdict(found.change) if found.change else None,
     }
 
 

@@ -21,6 +21,7 @@ LAYERS = (
     {"compare", "attached"},
     {"sweep"},
     {"host"},
+    {"findings"},
     {"facts", "conclusions"},
     {"report", "charts", "doctor", "tables"},
     {"printed", "sweep_report"},
