@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean, median, stdev
@@ -129,6 +129,15 @@ def over_rounds(values: Sequence[float | None]) -> OverRounds:
         return OverRounds(exp(mean), None)
     half = half_width(stdev(logs), len(logs))
     return OverRounds(exp(mean), (exp(mean - half), exp(mean + half)))
+
+
+def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of (latency, throughput) those that no other one beats in both, by rising latency."""
+    front: list[tuple[float, float]] = []
+    for latency, rate in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or rate > front[-1][1]:
+            front.append((latency, rate))
+    return front
 
 
 def k_index(sweep: Sweep, label: str) -> int | None:
