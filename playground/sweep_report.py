@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .domain.prediction import Prediction, accuracy
+from .domain.recommendation import recommendation
 from .domain.records import Problem
 from .domain.sweep import Estimate, Sweep
 from .domain.sweep_results import (
@@ -13,7 +14,6 @@ from .domain.sweep_results import (
     described,
     prediction_errors,
     predictions,
-    recommendation,
     results,
     synthetic,
 )
