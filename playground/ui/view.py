@@ -21,7 +21,8 @@ from .race_painter import RacePainter
 ASSETS = Path(__file__).with_name("assets")
 PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 PANES = """
-<p class="headline" role="status"></p><p class="note"></p><details class="asked" hidden></details>
+<p class="headline" role="status"></p><p class="note"></p>
+<section class="findings" hidden></section><details class="asked" hidden></details>
 <div class="panes"></div><div class="figures" hidden></div>
 <div class="definition" popover tabindex="-1" autofocus></div>
 """

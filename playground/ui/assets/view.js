@@ -16,6 +16,27 @@ function showAsked(value) {
   }
 }
 
+// What stands out in a run that has ended: what was seen, what it means, what to do.
+function showFindings(found) {
+  const box = element.querySelector('.findings');
+  const shown = found?.items.length ? JSON.stringify(found) : '';
+  if (box.dataset.shown === shown) return;
+  box.dataset.shown = shown;
+  box.hidden = !shown;
+  box.replaceChildren();
+  if (!shown) return;
+  make(box, 'h3', '', found.title);
+  const list = make(box, 'ul');
+  for (const {colour, sentences: [seen, means, todo], change} of found.items) {
+    const item = make(list, 'li', 'side');
+    item.style.setProperty('--side', colour);
+    make(item, 'span', '', `${seen} `);
+    make(item, 'span', 'means', means);
+    const remedy = make(item, 'p', '', todo);
+    if (change) make(remedy, 'code', '', change);
+  }
+}
+
 function build(value) {
   root.replaceChildren();
   panes.length = 0;
@@ -69,6 +90,7 @@ function show() {
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
   put(element.querySelector('.note'), value.note);
+  showFindings(value.findings);
   if (value.asked) showAsked(value);
   value.sides.forEach((side, index) => {
     const pane = panes[index];
