@@ -248,6 +248,11 @@ async def test_failed_conversion(config: Config, package: Path) -> None:
     assert (await fetched(config))[1] == ["checking", "convert_weights"]
 
 
+async def test_disk_full_while_converting(config: Config, package: Path) -> None:
+    models.CONVERT.write_text("from pathlib import Path; Path('/dev/full').write_text('weights')")
+    assert (await refused(config, models.EMBEDDED)).message_id == "model.disk_full"
+
+
 async def test_interrupted_work_starts_again_cleanly(config: Config, package: Path) -> None:
     """What a killed process left in the workspace must not end up in the model."""
     work = config.models / ".SmolLM2-135M-Instruct.partial"
