@@ -1,4 +1,4 @@
-"""What a draft of the same cost would bring if more of its tokens were accepted: predicted, beside the measured."""
+"""What a draft of the same cost would bring if more of its tokens were accepted: predicted, and measured."""
 
 from __future__ import annotations
 
