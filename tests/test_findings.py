@@ -21,8 +21,8 @@ from playground.domain.changes import Change
 from playground.domain.records import Chunk, Counters, Mode, Problem, RequestTrace, Run, Sample, SideRecord, Trial
 from playground.domain.rounds import rounds_of
 from playground.domain.settings import EngineSettings
-from playground.domain.statistics import Verdict
-from playground.domain.workload import Message
+from playground.domain.speculation import SpeculationPoint
+from playground.domain.workload import Message, WavesProfile
 from playground.findings import Finding, findings, sweep_findings
 from playground.findings.observed import Observed
 from playground.findings.speculation import token_cost
@@ -154,7 +154,11 @@ def test_as_many_tokens_as_pay() -> None:
 
 def test_break_even_needs_a_side_that_differs_in_nothing_else() -> None:
     run = speculating(0.95, (20, 15, 10, 5), 50)
-    run.sides[0].settings = EngineSettings.model_validate({"target": "m", "knobs": {"max_num_seqs": 8}})
+    other = EngineSettings.model_validate({"target": "m", "knobs": {"max_num_seqs": 8}})
+    run.sides[0] = replace(run.sides[0], settings=other)
+    assert "below_break_even" not in rules(run)
+    run = speculating(0.95, (20, 15, 10, 5), 50)
+    run.sides[0] = replace(run.sides[0], profile=WavesProfile(concurrency=2, requests=2))
     assert "below_break_even" not in rules(run)
 
 
@@ -240,24 +244,25 @@ def test_low_coverage_asks_for_shorter_matches_first() -> None:
     assert change == Change("speculation.prompt_lookup_min", 2)
 
 
-def verdict(speed_up: float, half: float = 0.05) -> Verdict:
-    return Verdict("B", "A", "tpot", "faster", speed_up, (speed_up - half, speed_up + half), 6)
+def point(k: int, speed_up: float) -> SpeculationPoint:
+    interval = (speed_up - 0.05, speed_up + 0.05)
+    return SpeculationPoint(k, 1, speed_up, interval, 6, acceptance=(0.5,) * k, coverage=1)
 
 
 @pytest.mark.parametrize(
     ("points", "best"),
     [
-        ([(3, verdict(1.4)), (5, verdict(1.5)), (8, verdict(1.2))], 5),
-        # Intervals that touch do not tell which is best.
-        ([(3, verdict(1.4)), (5, verdict(1.5)), (8, verdict(1.41))], None),
+        ([point(3, 1.4), point(5, 1.5), point(8, 1.39)], 5),
+        # Intervals that overlap do not tell which is best.
+        ([point(3, 1.4), point(5, 1.5), point(8, 1.41)], None),
         # Still growing.
-        ([(3, verdict(1.2)), (5, verdict(1.3)), (8, verdict(1.5))], None),
-        ([(5, replace(verdict(1.5), interval=None)), (8, verdict(1.2))], None),
+        ([point(3, 1.2), point(5, 1.3), point(8, 1.5)], None),
+        ([replace(point(5, 1.5), interval=None), point(8, 1.2)], None),
         ([], None),
     ],
 )
-def test_k_past_its_best(points: list[tuple[int, Verdict]], best: int | None) -> None:
-    found = sweep_findings(points)
+def test_k_past_its_best(points: list[SpeculationPoint], best: int | None) -> None:
+    found = sweep_findings("B", points)
     expected = [] if best is None else [Change("speculation.num_speculative_tokens", best)]
     assert [each.change for each in found] == expected
     assert all(say_problem(part, locale) for each in found for part in each.sentences for locale in LOCALES)

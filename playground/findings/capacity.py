@@ -35,7 +35,7 @@ def batch_limit(side: Observed) -> Finding | None:
     Claim 1: max_num_seqs from 16 to 64 more than doubles throughput. Trouble: "batch too small, raise max_num_seqs
     first".
     """
-    if side.engine is None or len(side.busy) < LEAST_SAMPLES or side.run.measurement is None:
+    if side.engine is None or len(side.busy) < LEAST_SAMPLES or side.profile is None:
         return None
     most_ran = max(counters.running or 0 for counters in side.busy)
     limit = side.engine.knobs.max_num_seqs or most_ran
@@ -44,7 +44,7 @@ def batch_limit(side: Observed) -> Finding | None:
     if len(held) < HELD_SHARE * len(side.busy) or usage > HALF:
         return None
     waiting = median(counters.waiting or 0 for counters in held)
-    higher = Change("knobs.max_num_seqs", min(2 * limit, side.run.measurement.profile.peak))
+    higher = Change("knobs.max_num_seqs", min(2 * limit, side.profile.peak))
     params = {"limit": limit, "waiting": waiting, "usage": usage, "higher": higher.value}
     return side.found("batch_limit", params, higher)
 
@@ -85,7 +85,7 @@ def long_takes_cache(side: Observed) -> Finding | None:
 def short_starved(side: Observed) -> Finding | None:
     """Short requests wait far longer for their first token while a long one is under way (claim 9)."""
     # Where the load itself grows, later ones wait longer in any case.
-    if side.run.measurement is None or isinstance(side.run.measurement.profile, RampProfile):
+    if isinstance(side.profile, RampProfile):
         return None
     usual = median([_tokens(trace) for trace in side.requests] or [0])
     alone: list[float] = []

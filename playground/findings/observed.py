@@ -42,6 +42,7 @@ class Observed:
         self.label = side.label
         self.rounds = rounds
         self.record = replace(side, trials=[trial for trial in side.trials if trial.complete])
+        self.profile = side.profile or (run.measurement.profile if run.measurement else None)
         self.engine = side.settings if isinstance(side.settings, EngineSettings) else None
 
     def found(
@@ -74,8 +75,8 @@ class Observed:
         """The side that differs from this one by having no speculation, and by nothing else."""
         if self.engine is None or not self.engine.speculates:
             return None
-        without = SPECULATION_OFF.apply(self.engine)
-        return next((side.label for side in self.run.sides if side.settings == without), None)
+        alike = SPECULATION_OFF.apply(self.engine), self.record.profile
+        return next((side.label for side in self.run.sides if (side.settings, side.profile) == alike), None)
 
     def against_plain(self, objective: Objective) -> Verdict | None:
         """What speculation did to this figure; None without a side to compare with, or an interval."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..domain.changes import Change
 from ..domain.records import Problem
+from ..domain.speculation import SpeculationPoint, measured_point, step_cost
 from ..domain.statistics import Verdict
 from .observed import SPECULATION_OFF, Finding, Observed
 
@@ -54,21 +55,16 @@ def draft_too_slow(side: Observed) -> Finding | None:
 def token_cost(side: Observed) -> float | None:
     """What a drafted token costs, its verification included, in steps without drafts: (r - 1) / k.
 
-    r follows from the measured speed-up S, coverage c and tokens per step E: S = E / ((1 - c) + c r), since the
-    steps without a draft cost what they cost without speculation. It is the acceptance at which S would be 1.
+    r follows from what was measured (domain/speculation.py). It is the acceptance at which speculation breaks
+    even.
     """
-    verdict, acceptance, coverage = side.against_plain("tpot"), side.acceptance, side.figures.draft_coverage
-    if (
-        verdict is None
-        or not verdict.speed_up
-        or acceptance is None
-        or not acceptance.draft_tokens
-        or not coverage
-    ):
+    verdict, acceptance = side.against_plain("tpot"), side.acceptance
+    if verdict is None or acceptance is None or not acceptance.draft_tokens or side.profile is None:
         return None
-    per_step = 1 + coverage * acceptance.accepted_tokens / acceptance.drafts
-    drafted_step = (per_step / verdict.speed_up - (1 - coverage)) / coverage
-    return (drafted_step - 1) * acceptance.drafts / acceptance.draft_tokens
+    # A draft may be shorter than what was asked for.
+    length = acceptance.draft_tokens / acceptance.drafts
+    point = measured_point(round(length), side.profile.peak, verdict, side.figures)
+    return (step_cost(point) - 1) / length if point is not None else None
 
 
 def ttft_worse(side: Observed) -> Finding | None:
@@ -116,29 +112,29 @@ def low_coverage(side: Observed) -> Finding | None:
     return side.found("low_coverage", params)
 
 
-def sweep_findings(points: Sequence[tuple[int, Verdict]]) -> list[Finding]:
-    """k past its best, from one side's (num_speculative_tokens, verdict) at several k.
+def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Finding]:
+    """k past its best, from one side at several k and all else equal.
 
     Claim 3: the gain flattens with k, useful are 3 to 8. The longest k is past its best where its whole interval
     lies below the best one's.
     """
-    known = [(k, verdict, verdict.interval) for k, verdict in points if verdict.interval and verdict.speed_up]
+    known = [(point.interval, point) for point in points if point.interval is not None]
     if not known:
         return []
-    best_k, best, best_interval = max(known, key=lambda point: point[1].speed_up or 0)
-    longest_k, longest, interval = max(known, key=lambda point: point[0])
-    if longest_k == best_k or interval[1] >= best_interval[0]:
+    best_interval, best = max(known, key=lambda each: each[1].speed_up)
+    interval, longest = max(known, key=lambda each: each[1].k)
+    if longest.k == best.k or interval[1] >= best_interval[0]:
         return []
     told = {
-        "side": longest.side,
-        "k": longest_k,
-        "best": best_k,
+        "side": side,
+        "k": longest.k,
+        "best": best.k,
         "speed_up": longest.speed_up,
         "best_speed_up": best.speed_up,
     }
     seen, means, do = (Problem(f"finding.past_best_k_{part}", told) for part in ("seen", "means", "do"))
-    change = Change("speculation.num_speculative_tokens", best_k)
-    return [Finding("past_best_k", longest.side, seen, means, do, change)]
+    change = Change("speculation.num_speculative_tokens", best.k)
+    return [Finding("past_best_k", side, seen, means, do, change)]
 
 
 def _drafted(side: Observed) -> dict[str, float] | None:
