@@ -135,7 +135,10 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         ("remote_code", r"argument `trust_remote_code=True`"),
         # The runtime
-        ("compiler", r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|Python\.h: No such file"),
+        (
+            "compiler",
+            r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|Python\.h: No such file",
+        ),
         ("dependency", r"(?:ImportError|ModuleNotFoundError): (?P<detail>.+)"),
         ("bad_argument", r"error: (?P<detail>(?:argument (?P<flag>--[\w-]+)|unrecognized arguments).+)"),
         ("address_taken", r"Errno 98|[Aa]ddress already in use"),
