@@ -40,8 +40,8 @@ FROM_THE_SOURCE = {
     "AttentionSelectorConfig(head_size=72, dtype=torch.bfloat16). Reasons: {FLASH_ATTN: [head_size not "
     "supported]}.",
     "compiler": "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
-    "cpu_memory": "RuntimeError: [enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: "
-    "you tried to allocate 113246208 bytes. Error code 12 (Cannot allocate memory)",
+    "cpu_memory": "RuntimeError: [enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate "
+    "memory: you tried to allocate 113246208 bytes. Error code 12 (Cannot allocate memory)",
     "disk_full": "OSError: [Errno 28] No space left on device",
 }
 
