@@ -15,8 +15,10 @@ from .domain.sweep_results import (
     predictions,
     recommendation,
     results,
+    speculation_points,
     synthetic,
 )
+from .findings import sweep_findings
 from .report import SCHEMA_VERSION, problem_document, side_figures_document, verdict_document
 from .sweep import BESIDE
 from .text import Locale, say_problem
@@ -54,6 +56,10 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
         sentences.append(Problem("sweep.is_synthetic"))
     if (told := accuracy(prediction_errors(sweep))) is not None:
         sentences.append(told)
+    for (label, _), points in speculation_points(sweep).items():
+        past = sweep_findings(label, [point for _, point in points])
+        # What to do about it is the recommendation.
+        sentences += [sentence for each in past for sentence in (each.evidence, each.meaning)]
     for point in found:
         if point.problem is not None:
             params = {"values": described(sweep, point.values), "cause": point.problem}
