@@ -10,6 +10,7 @@ from .attached import Driven
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of, run_verdicts
 from .domain.statistics import Verdict
 from .findings import Finding, findings
@@ -122,7 +123,19 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
         "problem": problem_document(side.problem, locale),
+        "remedy": _remedy(side, locale),
     }
+
+
+def _remedy(side: SideRecord, locale: Locale) -> dict[str, Any] | None:
+    remedy = remedy_of(side)
+    if remedy is None:
+        return None
+    changes = [
+        {"key": change.key, "value": change.value, "label": say_problem(change_label(change), locale)}
+        for change in remedy.changes
+    ]
+    return {"advice": say_problem(remedy.advice, locale), "changes": changes}
 
 
 def side_figures_document(figures: SideFigures) -> dict[str, Any]:

@@ -6,14 +6,16 @@ from dataclasses import asdict
 from typing import Any
 
 from .domain.prediction import Prediction, accuracy
+from .domain.recommendation import recommendation
 from .domain.records import Problem
+from .domain.speculation import break_even, if_accepted, step_cost
 from .domain.sweep import Estimate, Sweep
 from .domain.sweep_results import (
     PointResult,
     described,
+    k_index,
     prediction_errors,
     predictions,
-    recommendation,
     results,
     speculation_points,
     synthetic,
@@ -23,6 +25,8 @@ from .report import SCHEMA_VERSION, problem_document, side_figures_document, ver
 from .sweep import BESIDE
 from .text import Locale, say_problem
 
+# Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
+BETTER_DRAFTS = (0.6, 0.8)
 # Fewer seconds rarely hold six rounds, whatever the workload.
 TIGHT_S = 15.0
 
@@ -54,6 +58,8 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
     if synthetic(sweep):
         sentences.append(Problem("sweep.is_synthetic"))
+    else:
+        sentences += _theory(sweep)
     if (told := accuracy(prediction_errors(sweep))) is not None:
         sentences.append(told)
     for (label, _), points in speculation_points(sweep).items():
@@ -67,6 +73,24 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     if sweep.problem is not None:
         sentences.append(sweep.problem)
     return sentences
+
+
+def _theory(sweep: Sweep) -> list[Problem]:
+    """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
+    whether the longest k goes too far."""
+    groups = speculation_points(sweep)
+    if len(groups) != 1:
+        return []
+    [((label, _), measured)] = groups.items()
+    if k_index(sweep, label) is None:
+        return []
+    best = max((point for _, point in measured), key=lambda point: point.speed_up)
+    cost = step_cost(best)
+    sentences = [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
+    found = {point.number: point for point in results(sweep)}
+    sides = [(point.k, found[number].of(label)) for number, point in measured]
+    verdicts = [(k, side.verdict) for k, side in sides if side is not None and side.verdict is not None]
+    return sentences + [sentence for one in sweep_findings(verdicts) for sentence in one.sentences]
 
 
 def plan_document(told: Estimate) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..charts.figure import COLOURS
 from ..compare import Comparison
 from ..config import Config
 from ..domain.records import Run, SideRecord
+from ..domain.remedies import change_label, remedy_of
 from ..domain.settings import AttachedEndpoint
 from ..facts import limitations
 from ..findings import findings
@@ -92,7 +93,16 @@ class Painter:
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
-        return {"lines": [*own, *lines], "log": side.log_tail} if own or lines else None
+        if not own and not lines:
+            return None
+        remedy = remedy_of(side)
+        return {
+            "lines": [*own, *([say_problem(remedy.advice, self._locale)] if remedy else []), *lines],
+            "changes": [say_problem(change_label(each), self._locale) for each in remedy.changes]
+            if remedy
+            else [],
+            "log": side.log_tail,
+        }
 
     def _asked(self) -> list[tuple[str, str]]:
         """What was asked and of what, for somebody who opens the run later."""
