@@ -84,13 +84,11 @@ def _theory(sweep: Sweep) -> list[Problem]:
     [((label, _), measured)] = groups.items()
     if k_index(sweep, label) is None:
         return []
-    best = max((point for _, point in measured), key=lambda point: point.speed_up)
+    points = [point for _, point in measured]
+    best = max(points, key=lambda point: point.speed_up)
     cost = step_cost(best)
     sentences = [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
-    found = {point.number: point for point in results(sweep)}
-    sides = [(point.k, found[number].of(label)) for number, point in measured]
-    verdicts = [(k, side.verdict) for k, side in sides if side is not None and side.verdict is not None]
-    return sentences + [sentence for one in sweep_findings(verdicts) for sentence in one.sentences]
+    return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
 
 
 def plan_document(told: Estimate) -> dict[str, Any]:
