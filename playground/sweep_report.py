@@ -62,10 +62,6 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
         sentences += _theory(sweep)
     if (told := accuracy(prediction_errors(sweep))) is not None:
         sentences.append(told)
-    for (label, _), points in speculation_points(sweep).items():
-        past = sweep_findings(label, [point for _, point in points])
-        # What to do about it is the recommendation.
-        sentences += [sentence for each in past for sentence in (each.evidence, each.meaning)]
     for point in found:
         if point.problem is not None:
             params = {"values": described(sweep, point.values), "cause": point.problem}
