@@ -8,7 +8,7 @@ from html import escape
 from .charts import charts_of
 from .conclusions import conclusions
 from .domain.records import Run, SideRecord
-from .facts import facts, limitations
+from .facts import facts, limitations, readable
 from .tables import STATISTICS, errors, tables
 from .text import Locale, say, say_problem
 
@@ -38,7 +38,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
     for side in run.sides:
         yield from _head(run, side, locale)
         for trace in side.requests:
-            yield f"<pre>{escape(trace.output_text)}</pre>"
+            yield f"<pre>{escape(readable(side, trace.output_text, locale))}</pre>"
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
 
 

@@ -14,7 +14,7 @@ from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
 from .domain.rounds import rounds_of
 from .domain.workload import Objective
-from .facts import facts, limitations
+from .facts import facts, limitations, readable
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
@@ -52,7 +52,7 @@ def print_run(run: Run) -> None:
 
 def _print_race(side: SideRecord) -> None:
     for trace in side.requests:
-        print(trace.output_text)
+        print(readable(side, trace.output_text))
         if trace.problem:
             print(say_problem(trace.problem))
     print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from ..domain.speculation import break_even_acceptance, step_cost
-from ..domain.sweep_results import speculation_points
+from ..domain.sweep import value_text
+from ..domain.sweep_results import k_index, speculation_points
 from ..text import say
 from .figure import COLOURS, Figure, as_share, line
 from .swept import Swept
@@ -22,7 +21,9 @@ def acceptance_needed(swept: Swept) -> dict[str, Figure]:
     runs = {point.number: point.run_id for point in swept.points}
     for index, ((label, others), found) in enumerate(groups.items(), start=1):
         found = sorted(found, key=lambda item: item[1].k)
-        name = escape(", ".join([label, *(str(value) for value in others)]))
+        knobs = [knob for at, knob in enumerate(swept.sweep.plan.knobs) if at != k_index(swept.sweep, label)]
+        named = [f"{knob.key} = {value_text(value)}" for knob, value in zip(knobs, others, strict=True)]
+        name = ", ".join([label, *named])
         ks = [float(point.k) for _, point in found]
         reached = [break_even_acceptance(point.k, 1 + sum(point.acceptance)) for _, point in found]
         needed = [break_even_acceptance(point.k, step_cost(point)) for _, point in found]

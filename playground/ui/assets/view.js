@@ -44,8 +44,14 @@ function showProblem(pane, problem) {
   if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
 }
 
+function clear() {
+  build({run: null, sides: []});
+  for (const name of ['.headline', '.note']) put(element.querySelector(name), '');
+  element.querySelector('.asked').hidden = figures.hidden = true;
+}
+
 function show() {
-  if (!props.value) return;
+  if (!props.value) return clear();
   const value = JSON.parse(props.value);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
