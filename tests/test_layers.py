@@ -23,7 +23,7 @@ LAYERS = (
     {"host"},
     {"facts", "conclusions"},
     {"report", "charts", "doctor", "tables"},
-    {"printed", "sweep_report"},
+    {"printed", "sweep_report", "sweep_tables"},
     {"sweep_cli"},
     {"html_report"},
     {"ui", "__main__"},

@@ -9,14 +9,12 @@ from html import escape
 
 from ..charts import sweep_charts
 from ..compare import Comparison
-from ..domain.prediction import Prediction
 from ..domain.rounds import whole_rounds
-from ..domain.statistics import Verdict
-from ..domain.sweep import PointRecord, Sweep, value_text
-from ..domain.sweep_results import PointResult, described, predictions, results
-from ..facts import number
+from ..domain.sweep import PointRecord, Sweep
+from ..domain.sweep_results import described
 from ..sweep import Sweeping
 from ..sweep_report import conclusions_of
+from ..sweep_tables import point_table
 from ..text import Locale, say, say_problem
 
 
@@ -49,42 +47,10 @@ class SweepPainter:
 
     def _table(self, sweep: Sweep) -> str:
         """As the list of runs wants it: a row opens its point's run."""
-        first, *others = [side.label for side in sweep.case.sides]
-        unit = say(f"chart.{sweep.case.workload.objective}", self._locale)
-        predicted = predictions(sweep)
-        headers = [knob.key for knob in sweep.plan.knobs]
-        headers += [f"{label} · {unit}" for label in (first, *others)]
-        headers += [say("curve.speed_up_of", self._locale, side=label, baseline=first) for label in others]
-        if predicted:
-            headers += [say("curve.predicted", self._locale, side=label) for label in others]
-        headers.append(say("ui.col_status", self._locale))
-        rows = [{"id": point.run_id, "cells": self._row(sweep, point, predicted)} for point in results(sweep)]
-        return json.dumps({"headers": headers, "rows": rows})
-
-    def _row(self, sweep: Sweep, point: PointResult, predicted: dict[tuple[int, str], Prediction]) -> list[str]:
-        labels = [side.label for side in sweep.case.sides]
-        sides = [point.of(label) for label in labels]
-        cells = [value_text(value) for value in point.values]
-        cells += [number(side.value if side else None) for side in sides]
-        cells += [_verdict(side.verdict if side else None) for side in sides[1:]]
-        if predicted:
-            cells += [_prediction(predicted.get((point.number, label))) for label in labels[1:]]
-        status = sweep.points[point.number].run
-        state = say(f"race.{status.status}", self._locale) if status else "-"
-        return [*cells, say_problem(point.problem, self._locale) if point.problem else state]
-
-
-def _verdict(found: Verdict | None) -> str:
-    return "-" if found is None else _ratio(found.speed_up, found.interval)
-
-
-def _prediction(found: Prediction | None) -> str:
-    return "-" if found is None else _ratio(found.speed_up, found.interval)
-
-
-def _ratio(value: float | None, interval: tuple[float, float] | None) -> str:
-    ends = "" if interval is None else f"({interval[0]:.2f}–{interval[1]:.2f})"
-    return " ".join(part for part in ("" if value is None else f"{value:.2f}x", ends) if part) or "-"
+        headers, rows = point_table(sweep, self._locale)
+        runs = [point.run.id if point.run else None for point in sweep.points]
+        listed = [{"id": run, "cells": cells} for run, cells in zip(runs, rows, strict=True)]
+        return json.dumps({"headers": headers, "rows": listed})
 
 
 def _at_rest(sweep: Sweep) -> Sweep:

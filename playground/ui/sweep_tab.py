@@ -72,7 +72,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     plan = preset.sweep or SweepPlan(knobs=(Knob(name="k", values=(1, 2, 3, 5, 8)),), budget_s=60 * MINUTES)
     base = gr.HTML(apply_default_css=False, elem_id="sweep-base")
     knobs = [_knob(number, plan.knobs[number : number + 1]) for number in range(2)]
-    with gr.Row(equal_height=True):
+    with gr.Row(elem_classes="at-bottom"):
         minutes = gr.Number(
             plan.budget_s / 60, label=label("whatif_minutes"), min_width=140, elem_id="sweep-minutes"
         )
@@ -81,7 +81,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         stop = gr.Button(label("stop"), variant="stop", visible=False, min_width=110, elem_id="sweep-stop")
         watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="sweep-watch")
     message = gr.HTML(apply_default_css=False, elem_id="sweep-message")
-    with gr.Row(equal_height=True):
+    with gr.Row(elem_classes="at-bottom"):
         unfinished = gr.Dropdown([], label=label("whatif_unfinished"), visible=False, scale=4, min_width=240)
         go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
     told = gr.HTML(apply_default_css=False, elem_classes="sweep-plan")
