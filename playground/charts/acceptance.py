@@ -36,11 +36,11 @@ def acceptance_needed(swept: Swept) -> dict[str, Figure]:
         elif len(knobs) == 1:
             by_knob.setdefault(label, []).extend((axis.at(others[0]), *one) for one in found)
     if by_k:
-        figure = swept.figure(swept.say("acceptance"), swept.say("k"), say("chart.rate", swept.locale))
+        figure = swept.figure(swept.text("acceptance"), swept.text("k"), say("chart.rate", swept.locale))
         figure["layout"]["xaxis"]["rangemode"] = "normal"
         return {"acceptance": _drawn(swept, figure, by_k)}
     if by_knob:
-        figure = swept.against(axis, swept.say("acceptance"), "chart.rate")
+        figure = swept.against(axis, swept.text("acceptance"), "chart.rate")
         return {"acceptance": _drawn(swept, figure, list(by_knob.items()))}
     return {}
 
@@ -55,7 +55,7 @@ def _drawn(swept: Swept, figure: Figure, groups: Sequence[tuple[str, list[Placed
         for values, kind, dash in ((reached, "reached", "solid"), (needed, "needed", "dash")):
             line(figure, "", colour, [x for x, _, _ in found], values, mode="lines+markers", dash=dash)
             figure["data"][-1] |= {
-                "name": swept.say(kind, side=name),
+                "name": swept.text(kind, side=name),
                 "marker": {"color": COLOURS[colour], "symbol": symbol},
                 "customdata": [runs[number] for _, number, _ in found],
             }

@@ -29,13 +29,13 @@ def maps(swept: Swept) -> dict[str, Figure]:
     made: dict[str, Figure] = {}
     for index, label in enumerate(others, start=1):
         names = {"side": label, "baseline": baseline}
-        made[f"speed_up_{index}"] = _ratios(swept, swept.say("speed_up_of", **names), _measured(label))
+        made[f"speed_up_{index}"] = _ratios(swept, swept.text("speed_up_of", **names), _measured(label))
         if any(one == label for _, one in swept.predicted):
-            title = swept.say("predicted_of", **names)
+            title = swept.text("predicted_of", **names)
             made[f"predicted_{index}"] = _ratios(swept, title, _predicted(swept, label), measured=False)
     objective = swept.sweep.case.workload.objective
     for index, label in enumerate(swept.labels):
-        title = f"{swept.say(f'by_{objective}')} · {escape(label)}"
+        title = f"{swept.text(f'by_{objective}')} · {escape(label)}"
         colours = {"colorscale": "Viridis", "reversescale": objective in LOWER_IS_BETTER}
         made[f"objective_{index}"] = _map(swept, title, _objective(label), colours)
     return made
@@ -78,7 +78,7 @@ def _ratios(swept: Swept, title: str, cell: Cell, *, measured: bool = True) -> F
     if heat is not None:
         level = {"start": 1, "end": 1, "size": 1, "coloring": "none"}
         line = {"type": "contour", "contours": level, "line": {"color": "#222", "width": 3}, "hoverinfo": "skip"}
-        name = {"name": swept.say("break_even"), "showlegend": True, "showscale": False}
+        name = {"name": swept.text("break_even"), "showlegend": True, "showscale": False}
         figure["data"].insert(1, {**line, **name, "x": heat["x"], "y": heat["y"], "z": heat["z"]})
     return figure
 

@@ -23,7 +23,7 @@ def trade_offs(swept: Swept) -> dict[str, Figure]:
 def _trade_off(swept: Swept, name: str) -> Figure:
     """Every side at every point; joined are those that no other one beats in both."""
     x, y = (say(f"chart.{one}", swept.locale) for one in (name, "throughput"))
-    figure = swept.figure(swept.say(f"trade_off_{name}"), x, y)
+    figure = swept.figure(swept.text(f"trade_off_{name}"), x, y)
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis]["rangemode"] = "normal"
     every: list[tuple[float, float]] = []
@@ -68,7 +68,7 @@ def _mark_front(figure: Figure, swept: Swept, every: Sequence[tuple[float, float
                 "mode": "lines+markers",
                 "x": [latency for latency, _ in front],
                 "y": [rate for _, rate in front],
-                "name": swept.say("front"),
+                "name": swept.text("front"),
                 "line": {"color": "rgba(128,128,128,.9)", "width": 1.5, "dash": "dot"},
                 "marker": ring,
                 "hoverinfo": "skip",
