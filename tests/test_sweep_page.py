@@ -102,7 +102,7 @@ async def opens(page: Page) -> None:
     await page.locator("#runs tbody tr").last.click()
     note = page.locator(".note:visible").first
     await expect(note).to_contain_text(f"k = 3 failed: {say_problem(OUT_OF_MEMORY)}")
-    rows = page.locator("#points:visible tbody tr")
+    rows = page.locator("#history-points tbody tr")
     await expect(rows).to_have_count(4)
     await expect(page.locator('[data-chart="speed_up"]:visible .scatterlayer .trace').first).to_be_visible()
     await expect(page.locator(".pane:visible")).to_have_count(0)

@@ -42,7 +42,7 @@ def build(tab: gr.Tab) -> HistoryTab:
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs, sweep = view.run_list("runs"), sweep_view.build()
+    runs, sweep = view.run_list("runs"), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
     return HistoryTab(tab, text, model, preset, refresh, note, runs, sweep, panes, charts)
 

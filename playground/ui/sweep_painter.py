@@ -18,22 +18,30 @@ from ..sweep_tables import point_table
 from ..text import Locale, say, say_problem
 
 
+# Of the time, the share that painting a sweep under way may take from what is measured.
+SHARE = 0.05
+
+
 class SweepPainter:
-    """Paints again only when a point has settled: results are computed from every chunk."""
+    """Paints again only when a point has settled, and large sweeps not after each: predictions take their time."""
 
     def __init__(self, sweep: Sweep, locale: Locale) -> None:
         self._sweep = sweep
         self._locale = locale
         self._painted: tuple[int, str] | None = None
+        self._not_before = 0.0
 
     def paint(self) -> tuple[str, str, str] | None:
         """The values of the sentences, the table and the charts; None where nothing has changed."""
         sweep = _at_rest(self._sweep)
         state = (sum(point.run is not None for point in sweep.points), sweep.status)
-        if state == self._painted:
+        began = time.monotonic()
+        if state == self._painted or (began < self._not_before and sweep.status == "running"):
             return None
         self._painted = state
-        return self._outcome(sweep), self._table(sweep), json.dumps(sweep_charts(sweep, self._locale))
+        painted = self._outcome(sweep), self._table(sweep), json.dumps(sweep_charts(sweep, self._locale))
+        self._not_before = time.monotonic() + (time.monotonic() - began) / SHARE
+        return painted
 
     def _outcome(self, sweep: Sweep) -> str:
         locale, done = self._locale, sum(point.settled for point in sweep.points)

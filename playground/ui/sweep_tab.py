@@ -100,7 +100,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         go_on=go_on,
         plan=told,
         progress=progress,
-        shown=sweep_view.build(),
+        shown=sweep_view.build("sweep-points"),
         panes=view.panes("sweep-panes"),
         charts=view.chart_grid(),
         sweep_id=gr.State(""),

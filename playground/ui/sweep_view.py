@@ -37,9 +37,10 @@ class SweepView:
         return {self.outcome: "", self.points: "", self.charts: "{}"}
 
 
-def build() -> SweepView:
+def build(elem_id: str) -> SweepView:
+    """`elem_id`: of the table of points."""
     outcome = gr.HTML(apply_default_css=False)
-    return SweepView(outcome, view.run_list("points"), view.chart_grid())
+    return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
 
 
 def wire(shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML) -> None:
