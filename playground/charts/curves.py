@@ -8,7 +8,7 @@ from typing import Any
 
 from ..domain.prediction import Prediction
 from ..domain.sweep_results import LATENCIES, OverRounds, PointResult, SideResult
-from .figure import COLOURS, Figure
+from .figure import COLOURS, Figure, with_one
 from .knob_axis import KnobAxis
 from .swept import Swept
 
@@ -58,9 +58,7 @@ def speed_up(swept: Swept, axis: KnobAxis) -> Figure:
         ]
         _add(figure, swept, axis, index, label, known)
         _add_predicted(figure, swept, axis, index, label)
-    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
-    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
-    return swept.finished(figure, axis)
+    return swept.finished(with_one(figure), axis)
 
 
 def _add(

@@ -67,6 +67,13 @@ def as_share(figure: Figure) -> Figure:
     return figure
 
 
+def with_one(figure: Figure) -> Figure:
+    """The line at which two sides are equally good."""
+    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
+    return figure
+
+
 def noted(figure: Figure, message_id: str, locale: Locale) -> Figure:
     """Says why there is nothing to see, if there is nothing."""
     if not figure["data"]:

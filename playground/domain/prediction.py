@@ -9,7 +9,7 @@ Speculation's formulas are in `speculation`. For another k three things change:
   to each built-in prompt set: tokens a step of k = 1 to 12 foretold from k = 5 within 5%; with a fixed coverage up
   to 32% off.)
 - cost of a step: linear in k, fitted to two or more measured k. From one k only a band can be given, between a
-  cost that is the same for every k and one that grows in proportion to k.
+  cost that is the same for every k and one in proportion to k + 1, the tokens that the target then computes.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _predicted(group: Sequence[SpeculationPoint], costs: Floats, k: int, sampled
     acceptance, coverage = _drafting(group, k)
     ks = np.array([float(point.k) for point in group])
     concurrency = group[0].concurrency
-    # Linear in k; or, from one k, the line's two extremes: all cost fixed, and all of it proportional to k.
+    # From one k, the line's two extremes: all cost fixed, and all of it proportional to k + 1.
     one = costs.mean(axis=0)
-    extremes = [(one, np.zeros_like(one)), (np.ones_like(one), (one - 1) / ks[0])]
+    extremes = [(one, np.zeros_like(one)), (one / (ks[0] + 1), one / (ks[0] + 1))]
     lines = [_line(ks, costs)] if len(set(ks)) > 1 else extremes
     speeds = [
         expected_speed_up(acceptance, coverage, np.maximum(base + slope * k, _floor(costs)))

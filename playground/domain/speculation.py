@@ -28,10 +28,13 @@ from .measurement import MIN_ROUNDS
 from .metrics import SideFigures
 from .records import Problem
 from .statistics import Verdict
+from .workload import Objective
 
 Floats = npt.NDArray[np.float64]
 Cost = TypeVar("Cost", float, Floats)
 
+# What the theory speaks of: the first token comes from a step that drafts nothing, and goodput has thresholds.
+DECODING: frozenset[Objective] = frozenset({"tpot", "throughput"})
 DRAWS = 10_000
 # A best k that is less likely the fastest than this is named together with its rival.
 SURE = 0.95
@@ -68,10 +71,11 @@ class SpeculationPoint:
 def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigures) -> SpeculationPoint | None:
     """From the verdict on a side that drafts k tokens, against no speculation, and that side's figures.
 
-    None where its speed-up or acceptance is unknown, or where it drafted nothing.
+    None where its speed-up or acceptance is unknown, where it drafted nothing, or where the verdict is by a metric
+    that theory says nothing of.
     """
     acceptance, coverage = figures.acceptance_rate_per_position, figures.draft_coverage
-    if verdict.speed_up is None or not acceptance or not coverage:
+    if verdict.metric not in DECODING or verdict.speed_up is None or not acceptance or not coverage:
         return None
     return SpeculationPoint(
         k, concurrency, verdict.speed_up, verdict.interval, verdict.rounds, acceptance, coverage
@@ -137,6 +141,12 @@ def break_even_acceptance(k: int, cost: float) -> float | None:
 def better_draft(cost: float, k: int, acceptances: Sequence[float], coverage: float = 1.0) -> list[float]:
     """The speed-up that a draft of the same cost would give, for each acceptance rate, alike at all positions."""
     return [expected_speed_up(geometric_rates(rate, k), coverage, cost) for rate in acceptances]
+
+
+def if_accepted(k: int, cost: float, acceptance: float) -> Problem:
+    """What a draft that drafts at every step would give, as a sentence that says it is predicted."""
+    [speed_up] = better_draft(cost, k, [acceptance])
+    return Problem("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
 
 
 def break_even(k: int, cost: float) -> Problem:

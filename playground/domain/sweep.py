@@ -110,7 +110,8 @@ class Sweep:
 
 def parsed_knob(text: str) -> Knob:
     """[SIDE.]NAME=V1,V2,... where a value may be a range: 1..10, 16..64+16, 1..64*2. Raises InvalidInput."""
-    key, equals, values = text.partition("=")
+    # A side's label may have an equals sign of its own.
+    key, equals, values = text.rpartition("=")
     side, _, name = key.strip().rpartition(".")
     if not equals or not name:
         raise InvalidInput("sweep.bad_knob", text=text)

@@ -17,7 +17,6 @@ from ..sweep_report import conclusions_of
 from ..sweep_tables import point_table
 from ..text import Locale, say, say_problem
 
-
 # Of the time, the share that painting a sweep under way may take from what is measured.
 SHARE = 0.05
 
