@@ -20,12 +20,14 @@ from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.rounds import whole_rounds
+from .domain.sweep import Sweep
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
 from .printed import csv_of, print_json, print_load, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
+from .sweep_tables import sweep_csv
 from .text import say, say_problem
 
 
@@ -203,9 +205,8 @@ def _history_show(arguments: argparse.Namespace) -> int:
 
 
 def _history_export(arguments: argparse.Namespace) -> int:
-    if arguments.format == "json" and (sweep := _history().sweep(arguments.id)) is not None:
-        sweep_cli.show(sweep, as_json=True)
-        return 0
+    if (sweep := _history().sweep(arguments.id)) is not None:
+        return _export_sweep(sweep, arguments.format)
     run = _found(arguments.id)
     if arguments.format == "json":
         print_json(compare_document(run))
@@ -215,6 +216,18 @@ def _history_export(arguments: argparse.Namespace) -> int:
         from .html_report import html_report
 
         print(html_report(run))
+    return 0
+
+
+def _export_sweep(sweep: Sweep, form: str) -> int:
+    if form == "json":
+        sweep_cli.show(sweep, as_json=True)
+    elif form == "csv":
+        print(sweep_csv(sweep), end="")
+    else:
+        from .html_report import sweep_html
+
+        print(sweep_html(sweep))
     return 0
 
 

@@ -15,7 +15,7 @@ from .domain.records import Run, SideRecord
 from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of
 from .domain.workload import Objective
-from .facts import facts, limitations
+from .facts import facts, limitations, readable
 from .findings import findings
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
@@ -67,7 +67,7 @@ def remedy_lines(run: Run) -> list[str]:
 
 def _print_race(side: SideRecord) -> None:
     for trace in side.requests:
-        print(trace.output_text)
+        print(readable(side, trace.output_text))
         if trace.problem:
             print(say_problem(trace.problem))
     print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))

@@ -24,7 +24,7 @@ LAYERS = (
     {"findings"},
     {"facts", "conclusions"},
     {"report", "charts", "doctor", "tables"},
-    {"printed", "sweep_report"},
+    {"printed", "sweep_report", "sweep_tables"},
     {"sweep_cli"},
     {"html_report"},
     {"ui", "__main__"},

@@ -12,6 +12,7 @@ import gradio as gr
 from .. import presets
 from ..compare import Comparison
 from ..domain.errors import InvalidInput
+from ..domain.knobs import Case
 from ..domain.records import Mode
 from ..domain.workload import Workload
 from ..engine.devices import Machine
@@ -129,7 +130,18 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
-    """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
+    """Raises InvalidInput."""
+    case, preset = read(tab, given)
+    measurement = case.measurement if mode == "measured" else None
+    # Once changed on the page it is not the preset any more; a race has no measurement to change.
+    own = case if measurement else case.model_copy(update={"measurement": preset.measurement})
+    name = preset.name if own == preset.case else None
+    return host.comparison(case.sides, case.workload, measurement, preset=name)
+
+
+def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
+    """Turn what the page holds into frozen settings at once; the preset is what it was filled from. Raises
+    InvalidInput."""
     preset = presets.load(given[tab.preset])
     sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
     sampling = {
@@ -148,12 +160,7 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
     }
     measurement, objective = measure_form.read(given[tab.measurement], preset)
     asked = presets.validate(Workload, {**workload, "objective": objective}, where="prompt")
-    # Once changed on the page it is not the preset any more.
-    unchanged = sides == preset.sides and asked == preset.workload
-    if mode == "race":
-        return host.comparison(sides, asked, preset=preset.name if unchanged else None)
-    unchanged = unchanged and measurement == preset.measurement
-    return host.comparison(sides, asked, measurement, preset=preset.name if unchanged else None)
+    return Case(sides=sides, workload=asked, measurement=measurement), preset
 
 
 def _turns(text: str) -> list[dict[str, str]]:

@@ -128,6 +128,8 @@ class MeasuredPainter(Painter):
         latest = next((trial for trial in reversed(side.trials) if trial.complete), None)
         if latest is None:
             return None
+        if side.settings.synthetic:
+            return {"title": say("side.synthetic_text", self._locale), "pairs": []}
         shown = latest.requests[:ANSWERS]
         title = say(
             "measured.answers",

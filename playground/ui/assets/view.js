@@ -84,8 +84,15 @@ function showProblem(pane, index, problem) {
   if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
 }
 
+function clear() {
+  build({run: null, sides: []});
+  for (const name of ['.headline', '.note']) put(element.querySelector(name), '');
+  element.querySelector('.asked').hidden = figures.hidden = true;
+  showFindings(null);
+}
+
 function show() {
-  if (!props.value) return;
+  if (!props.value) return clear();
   const value = JSON.parse(props.value);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
