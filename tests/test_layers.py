@@ -21,7 +21,7 @@ LAYERS = (
     {"compare", "attached"},
     {"host"},
     {"facts", "conclusions"},
-    {"report", "charts", "doctor", "tables"},
+    {"report", "charts", "doctor", "tables", "deploy"},
     {"printed"},
     {"html_report"},
     {"ui", "__main__"},
