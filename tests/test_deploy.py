@@ -17,7 +17,11 @@ from compose_pydantic import ComposeSpecification
 
 from playground import deploy, models, presets
 from playground.config import Config
-from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from playground.domain.records import Run, SideRecord
+from playground.domain.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.workload import Workload
+from playground.text import LOCALES, Locale
+from playground.ui import view
 
 KNOBS: dict[str, Any] = {
     "max_num_seqs": 16,
@@ -247,3 +251,18 @@ def test_local_models_are_mounted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [models.EMBEDDED, "SmolLM2-135M-Instruct"])
 def test_the_embedded_model_goes_by_its_hub_id(config: Config, name: str) -> None:
     assert shell_words(deploy.snippets(config, settings(target=name), None, None)["serve"])[2] == models.EMBEDDED
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("mode", ["race", "measured"])
+def test_the_page_offers_them_for_engines_alone(config: Config, locale: Locale, mode: Any) -> None:
+    sides = [
+        SideRecord("ran", settings(), runtime_version="0.32.0", device="cpu"),
+        SideRecord("never started", settings()),
+        SideRecord("theirs", AttachedEndpoint(base_url="http://x", model="m"), device=None),
+    ]
+    painter = view.painter(config, Run("run", "now", mode, Workload(prompt="x"), sides, status="done"), locale)
+    ran, *others = json.loads(painter.paint(whole=True))["deploy"]
+    assert [text for _, text in ran] == list(snippets(settings(), device="cpu").values())
+    assert others == [[], []]
+    assert json.loads(painter.paint())["deploy"] is None
