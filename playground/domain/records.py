@@ -184,6 +184,22 @@ class OutputEvidence:
     repeats: tuple[Repeats, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with an exact answer; any of `accepted` is right."""
+
+    question: str
+    accepted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyEvidence:
+    """What the accuracy check asked after the last round, and each side's answer to each task; None: none came."""
+
+    tasks: tuple[Task, ...]
+    answers: tuple[tuple[str | None, ...], ...]
+
+
 @dataclass(slots=True)
 class Run:
     """What the history keeps of a comparison. `measurement` is None for a race."""
@@ -200,6 +216,7 @@ class Run:
     seed: int | None = 0
     problem: Problem | None = None
     outputs: OutputEvidence | None = None
+    accuracy: AccuracyEvidence | None = None
 
     @property
     def asked(self) -> str:

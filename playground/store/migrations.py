@@ -108,3 +108,9 @@ def trials(db: Database) -> None:
 def attached(db: Database) -> None:
     """A side may be an endpoint that somebody else runs: what that one does without."""
     db.table("sides").add_column("missing", str)
+
+
+@migrations(name="007_accuracy")
+def accuracy(db: Database) -> None:
+    """What the accuracy check asked, and every side's answers."""
+    db.table("runs").add_column("accuracy", str)

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from ..domain.measurement import Measurement
 from ..domain.records import (
+    AccuracyEvidence,
     Chunk,
     Counters,
     OutputEvidence,
@@ -20,6 +21,7 @@ from ..domain.records import (
     Sample,
     SideRecord,
     StepArrays,
+    Task,
     TopLogprobs,
     Trial,
 )
@@ -52,6 +54,7 @@ def run_row(run: Run) -> Row:
         "machine": _dump(run.machine),
         "problem": problem_text(run.problem),
         "outputs": evidence_row(run.outputs) if run.outputs else None,
+        "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
     }
 
 
@@ -127,6 +130,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
         outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
+        accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         sides=sides,
     )
 
@@ -205,6 +209,20 @@ def evidence_of(text: str) -> OutputEvidence:
             Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
             for side, answers in values["repeats"]
         ),
+    )
+
+
+def accuracy_row(evidence: AccuracyEvidence) -> str:
+    """Tasks as [question, [accepted, ...]], and each side's answers in the tasks' order."""
+    tasks = [[task.question, task.accepted] for task in evidence.tasks]
+    return json.dumps({"tasks": tasks, "answers": evidence.answers}, ensure_ascii=False)
+
+
+def accuracy_of(text: str) -> AccuracyEvidence:
+    values = json.loads(text)
+    return AccuracyEvidence(
+        tuple(Task(question, tuple(accepted)) for question, accepted in values["tasks"]),
+        tuple(tuple(answers) for answers in values["answers"]),
     )
 
 
