@@ -204,9 +204,10 @@ async def _model(config: Config, name: str, python: Path, progress: Progress) ->
 
 
 async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[Wanted]) -> list[Engine]:
+    reused = {want.name for want in wanted if pool.live(want)}
     outcomes = await pool.provide(wanted, lambda number, stage: live.progress[indices[number]].advance(stage))
     engines: list[Engine] = []
-    for index, outcome in zip(indices, outcomes, strict=True):
+    for index, want, outcome in zip(indices, wanted, outcomes, strict=True):
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
             progress.advance("failed")
@@ -217,6 +218,7 @@ async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[
             )
         else:
             progress.ready_after_s = outcome.ready_after_s
+            side.ready_after_s = None if want.name in reused else outcome.ready_after_s
             engines.append(outcome)
     if live.run.problem is not None:
         raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from .attached import Driven
 from .conclusions import conclusions
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
 from .domain.rounds import rounds_of
+from .domain.workload import Objective
 from .facts import facts, limitations
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
+
+UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_run(run: Run) -> None:
@@ -51,7 +60,7 @@ def _print_race(side: SideRecord) -> None:
 
 def round_lines(run: Run) -> list[str]:
     """A line for each whole round: the deciding figure of each side, in the order in which they served."""
-    unit = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}[run.workload.objective]
+    unit = UNITS[run.workload.objective]
     return [
         say(
             "measured.round",

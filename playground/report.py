@@ -33,10 +33,10 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
         "measurement": run.measurement.model_dump(mode="json", exclude_none=True) if run.measurement else None,
         "seed": run.seed,
-        "problem": _problem(run.problem, locale),
+        "problem": problem_document(run.problem, locale),
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
-        "verdicts": [_verdict(verdict, locale) for verdict in run_verdicts(run, rounds)],
+        "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "accuracy": _accuracy(run),
         "findings": [],
@@ -49,7 +49,7 @@ def load_document(driven: Driven) -> dict[str, Any]:
         "url": driven.endpoint.url,
         "model": driven.endpoint.model,
         "profile": driven.profile.model_dump(mode="json", exclude_none=True),
-        "figures": _side_figures(trace_figures(driven.traces)),
+        "figures": side_figures_document(trace_figures(driven.traces)),
         "client_cpu_s": driven.client_cpu_s,
         "wall_s": driven.wall_s,
     }
@@ -76,7 +76,7 @@ def _agreement(found: Agreement, labels: Sequence[str], locale: Locale) -> dict[
         "near_tie_nats": greedy and greedy.near_tie_nats,
         "divergences": [_divergence(difference) for difference in greedy.differences] if greedy else [],
         "sampled": asdict(found.check) if isinstance(found, SampledAgreement) else None,
-        "statement": _problem(found.statement(), locale),
+        "statement": problem_document(found.statement(), locale),
     }
 
 
@@ -119,7 +119,7 @@ def _accuracy(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _verdict(verdict: Verdict, locale: Locale) -> dict[str, Any]:
+def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
         "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
@@ -133,16 +133,17 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
         "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
         "command": side.command or None,
         "contended": side.contended,
+        "profile": side.profile.model_dump(mode="json", exclude_none=True) if side.profile else None,
         "missing": list(side.missing),
-        "figures": _side_figures(side_figures(side, run.measurement.limits if run.measurement else None)),
+        "figures": side_figures_document(side_figures(side, run.measurement.limits if run.measurement else None)),
         "requests": [
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
-        "problem": _problem(side.problem, locale),
+        "problem": problem_document(side.problem, locale),
     }
 
 
-def _side_figures(figures: SideFigures) -> dict[str, Any]:
+def side_figures_document(figures: SideFigures) -> dict[str, Any]:
     document = asdict(figures)
     document["errors"] = {name.removeprefix("stream."): count for name, count in figures.errors.items()}
     return document
@@ -157,7 +158,7 @@ def _request(trace: RequestTrace, locale: Locale) -> dict[str, Any]:
         "finish_reason": trace.finish_reason,
         "chunks": [[round(chunk.ms, 3), chunk.tokens] for chunk in trace.chunks],
         "figures": _request_figures(request_figures(trace)),
-        "problem": _problem(trace.problem, locale),
+        "problem": problem_document(trace.problem, locale),
     }
 
 
@@ -168,7 +169,7 @@ def _request_figures(figures: RequestFigures) -> dict[str, Any]:
     return document
 
 
-def _problem(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
+def problem_document(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
     if problem is None:
         return None
     return {"id": problem.message_id, "message": say_problem(problem, locale)}

@@ -18,9 +18,9 @@ from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.metrics import side_figures
 from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
 from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
+from playground.domain.sides import Side
 from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
 from playground.host import Host
-from playground.presets import Side
 from playground.report import compare_document
 from playground.text import say_problem
 

@@ -8,28 +8,27 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ..domain.knobs import Case
 from ..domain.measurement import Measurement
 from ..domain.records import (
-    AccuracyEvidence,
     Chunk,
     Counters,
-    OutputEvidence,
     Problem,
-    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     StepArrays,
-    Task,
-    TopLogprobs,
     Trial,
 )
 from ..domain.settings import SideSettings
-from ..domain.workload import Message, Workload
+from ..domain.sweep import PointRecord, Sweep, SweepPlan
+from ..domain.workload import LoadProfile, Message, Workload
+from .evidence import accuracy_of, accuracy_row, outputs_of, outputs_row
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
+PROFILE: TypeAdapter[LoadProfile] = TypeAdapter(LoadProfile)
 
 
 def _dump(value: object) -> str | None:
@@ -47,15 +46,54 @@ def run_row(run: Run) -> Row:
         "mode": run.mode,
         "status": run.status,
         "preset": run.preset,
+        "sweep_id": run.sweep_id,
         "seed": run.seed,
         # With its nulls: None is not every field's default.
         "workload": run.workload.model_dump_json(),
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": problem_text(run.problem),
-        "outputs": evidence_row(run.outputs) if run.outputs else None,
+        "outputs": outputs_row(run.outputs) if run.outputs else None,
         "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
     }
+
+
+def sweep_row(sweep: Sweep) -> Row:
+    return {
+        "id": sweep.id,
+        "created_at": sweep.created_at,
+        "status": sweep.status,
+        "preset": sweep.preset,
+        "plan": sweep.plan.model_dump_json(),
+        "case": sweep.case.model_dump_json(),
+        "problem": problem_text(sweep.problem),
+    }
+
+
+def point_row(sweep_id: str, point: PointRecord) -> Row:
+    return {
+        "sweep_id": sweep_id,
+        "number": point.number,
+        "values": _dump(point.values),
+        "run_id": point.run.id if point.run else None,
+    }
+
+
+def sweep_of(row: Row, points: list[PointRecord]) -> Sweep:
+    return Sweep(
+        id=row["id"],
+        created_at=row["created_at"],
+        status=row["status"],
+        preset=row["preset"],
+        plan=SweepPlan.model_validate_json(row["plan"]),
+        case=Case.model_validate_json(row["case"]),
+        problem=_problem(row["problem"]),
+        points=points,
+    )
+
+
+def point_of(row: Row, run: Run | None) -> PointRecord:
+    return PointRecord(row["number"], tuple(_load(row["values"])), run)
 
 
 def side_row(run_id: str, position: int, side: SideRecord) -> Row:
@@ -69,6 +107,8 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
+        "profile": side.profile.model_dump_json() if side.profile else None,
+        "ready_after_s": side.ready_after_s,
         "missing": _dump(side.missing),
         "problem": problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
@@ -124,12 +164,13 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         mode=row["mode"],
         status=row["status"],
         preset=row["preset"],
+        sweep_id=row["sweep_id"],
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
-        outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
+        outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
         accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         sides=sides,
     )
@@ -144,6 +185,8 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
+        profile=PROFILE.validate_json(row["profile"]) if row["profile"] else None,
+        ready_after_s=row["ready_after_s"],
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,
@@ -189,41 +232,6 @@ def sample_of(row: Row) -> Sample:
     counters = _counters(_load(row["counters"]))
     assert counters is not None
     return Sample(row["ms"], counters)
-
-
-def evidence_row(evidence: OutputEvidence) -> str:
-    """Logprobs as [side, prompt, position, [[token, logprob], ...]], repeats as [side, [token ids, ...]]."""
-    return json.dumps(
-        {
-            "logprobs": [[o.side, o.prompt, o.position, list(o.top.items())] for o in evidence.logprobs],
-            "repeats": [[o.side, o.answers] for o in evidence.repeats],
-        }
-    )
-
-
-def evidence_of(text: str) -> OutputEvidence:
-    values = json.loads(text)
-    return OutputEvidence(
-        tuple(TopLogprobs(side, prompt, at, dict(top)) for side, prompt, at, top in values["logprobs"]),
-        tuple(
-            Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
-            for side, answers in values["repeats"]
-        ),
-    )
-
-
-def accuracy_row(evidence: AccuracyEvidence) -> str:
-    """Tasks as [question, [accepted, ...]], and each side's answers in the tasks' order."""
-    tasks = [[task.question, task.accepted] for task in evidence.tasks]
-    return json.dumps({"tasks": tasks, "answers": evidence.answers}, ensure_ascii=False)
-
-
-def accuracy_of(text: str) -> AccuracyEvidence:
-    values = json.loads(text)
-    return AccuracyEvidence(
-        tuple(Task(question, tuple(accepted)) for question, accepted in values["tasks"]),
-        tuple(tuple(answers) for answers in values["answers"]),
-    )
 
 
 def _counters(values: Row | None) -> Counters | None:
