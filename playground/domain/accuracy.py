@@ -102,11 +102,11 @@ def is_right(task: Task, answer: str) -> bool:
 
 def normalised(answer: str) -> str:
     """What is compared of an answer: its first line that is not blank, after any thoughts, in Unicode's NFKC and
-    without case, thousands separators, an introduction ("The answer is"), quotes and punctuation around it, a
-    leading article, and repeated spaces."""
+    without case, thousands separators, an introduction ("The answer is", "2 + 2 ="), quotes and punctuation around
+    it, a leading article, and repeated spaces."""
     lines = [line for line in answer.rpartition(THOUGHT)[2].splitlines() if line.strip()]
     text = unicodedata.normalize("NFKC", lines[0]).casefold() if lines else ""
-    text = " ".join(text.strip(WRAPPING).split())
+    text = " ".join(text.rpartition("=")[2].strip(WRAPPING).split())
     return THOUSANDS.sub("", BEGINNING.sub("", text, count=1).strip(WRAPPING))
 
 
