@@ -13,12 +13,13 @@ from statistics import fmean, median
 from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
-from .domain.knobs import Case
+from .domain.knobs import Case, label_of
 from .domain.measurement import Measurement
 from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
     Estimate,
+    Knob,
     Point,
     PointRecord,
     Sweep,
@@ -45,7 +46,12 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
     now = datetime.now().astimezone()
     points = [PointRecord(point.number, point.values) for point in points_of(plan, case)]
-    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), plan, case, points, preset)
+    named = plan.model_copy(update={"knobs": tuple(_labelled(knob, case) for knob in plan.knobs)})
+    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
+
+
+def _labelled(knob: Knob, case: Case) -> Knob:
+    return knob.model_copy(update={"side": knob.side and label_of(case, knob.side)})
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
@@ -54,9 +60,9 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
     starts = engine_starts(path)
-    rounds_s = [_rounds_s(point, sweep.plan.budget_s - starts * start_s, len(path)) for point in path]
-    point_s = (1 + BESIDE) * fmean(rounds_s) if rounds_s else 0.0
-    return Estimate(len(path), starts, start_s, len(known), point_s)
+    share_s = max(0.0, _share_s(sweep.plan.budget_s - starts * start_s, len(path))) if path else 0.0
+    rounds_s = min(sweep.case.measurement.budget_s, share_s)
+    return Estimate(len(path), starts, start_s, len(known), (1 + BESIDE) * rounds_s)
 
 
 def _left(sweep: Sweep) -> list[Point]:
@@ -64,9 +70,9 @@ def _left(sweep: Sweep) -> list[Point]:
     return ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
 
 
-def _rounds_s(point: Point, left_s: float, points: int) -> float:
-    """How long this point's rounds may take so that as many points fit into what is left."""
-    return min(point.case.measurement.budget_s, left_s / points / (1 + BESIDE))
+def _share_s(left_s: float, points: int) -> float:
+    """How long each point's rounds may take so that all of them fit into what is left."""
+    return left_s / points / (1 + BESIDE)
 
 
 class Sweeping:
@@ -137,11 +143,12 @@ class Sweeping:
         try:
             await asyncio.to_thread(self._history.begin_sweep, self.sweep)
             while self._path and not self._stopping:
-                rounds_s = self._next_rounds_s()
-                if rounds_s < LEAST_ROUNDS_S:
+                left_s = self._deadline - time.monotonic() - self._starts_s()
+                share_s = _share_s(left_s, len(self._path))
+                if share_s < LEAST_ROUNDS_S:
                     self.sweep.problem = Problem("sweep.budget_spent", {"left": len(self._path)})
                     break
-                await self._measure(self._path.pop(0), rounds_s)
+                await self._measure(self._path.pop(0), share_s)
             status = "stopped" if self.sweep.left else "done"
         except asyncio.CancelledError:
             status = "stopped"
@@ -152,19 +159,14 @@ class Sweeping:
         finally:
             await asyncio.shield(self._finish(status))
 
-    def _next_rounds_s(self) -> float:
-        """Of the next point. An engine that must start first leaves less for the rounds of all."""
-        left_s = self._deadline - time.monotonic() - self._starts_s()
-        return _rounds_s(self._path[0], left_s, len(self._path))
-
     def _starts_s(self) -> float:
         """Seconds that the engine starts still ahead will take."""
         each = fmean(self._start_s) if self._start_s else START_S[self._device]
         return engine_starts(self._path, self._running) * each
 
-    async def _measure(self, point: Point, rounds_s: float) -> None:
-        record = self.sweep.points[point.number]
-        measurement = point.case.measurement.model_copy(update={"budget_s": rounds_s})
+    async def _measure(self, point: Point, share_s: float) -> None:
+        record, own = self.sweep.points[point.number], point.case.measurement
+        measurement = own.model_copy(update={"budget_s": min(own.budget_s, share_s)})
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
         record.run = self.current.run
