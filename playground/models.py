@@ -65,6 +65,16 @@ def local_folder(config: Config, name: str) -> Path | None:
     return next((folder for folder in candidates if (folder / "config.json").is_file()), None)
 
 
+def portable(config: Config, name: str) -> str:
+    """What another vLLM calls the model: its hub id, else the folder's whole path."""
+    if name == EMBEDDED.split("/")[1]:
+        return EMBEDDED
+    if name.count("/") == 1 and not name.startswith(("/", ".", "~")):
+        return name
+    folder = local_folder(config, name)
+    return name if folder is None else str(folder.absolute())
+
+
 def known(config: Config) -> list[str]:
     """Names to offer: the embedded default, and every folder in the models folder."""
     found = {EMBEDDED}

@@ -69,7 +69,7 @@ class MeasuredPainter(Painter):
         comparison, plan = self._comparison, self._run.measurement
         if comparison is None or plan is None or comparison.live.since is None:
             return ""
-        if comparison.live.phase == "checking":
+        if comparison.live.phase in ("checking", "scoring"):
             return self._phase()
         return say(
             "measured.progress",

@@ -37,7 +37,7 @@ def asset(name: str) -> str:
 def panes(elem_id: str | None = None, *, applies: bool = False) -> gr.HTML:
     """The component that shows a run's sides. `applies`: a click on a remedy's change is an event."""
     # One body: what they share, then each mode's own, then what puts a value in.
-    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "view"))
+    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view"))
     return gr.HTML(
         html_template=PANES, js_on_load=script, apply_default_css=False, elem_id=elem_id, applies=applies
     )

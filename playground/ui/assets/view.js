@@ -54,7 +54,8 @@ function build(value) {
     const own = value.mode === 'race' ? buildRace(box, side, value) : buildMeasured(box);
     const details = make(box, 'details', 'command');
     make(details, 'summary', '', value.command_label);
-    panes.push({box, place, stage, stageText, bar, details, command: make(details, 'code'), ...own});
+    const command = make(details, 'code');
+    panes.push({box, place, stage, stageText, bar, details, command, deploy: buildDeploy(box), ...own});
   }
 }
 
@@ -103,6 +104,7 @@ function show() {
     const pane = panes[index];
     (value.mode === 'race' ? showRace : showMeasured)(pane, side);
     if (side.problem !== undefined) showProblem(pane, index, side.problem);
+    if (value.deploy) showDeploy(pane.deploy, value.deploy[index], value);
     if (side.stage === undefined) return;
     pane.place.textContent = side.place;
     pane.stage.hidden = !side.stage;
