@@ -1,0 +1,161 @@
+"""Does an engine fit its device, alone and beside the others, and what are the nearest settings that do?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .changes import Change
+from .concerns import Concern, Remedy
+from .memory import CONTEXT_BYTES, GIB, SHARED_UTILIZATION, Device, Model, Need
+from .records import Problem
+from .settings import EngineSettings
+from .weights import ONLINE_BITS
+
+# vLLM's own advice for the highest useful share of a card.
+MOST_UTILIZATION = 0.95
+LENGTH_STEP = 256
+MOST_REMEDIES = 4
+
+NeedOf = Callable[[EngineSettings], Need | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device, how many engines share it, and how many such devices an engine could have."""
+
+    device: Device
+    sharing: int = 1
+    available: int = 1
+
+
+def concerns(
+    settings: EngineSettings, target: Model, place: Place, need_of: NeedOf, before: Sequence[Need] = ()
+) -> list[Concern]:
+    """Of one engine; `before` are the needs of those that start earlier on the same device."""
+    need = need_of(settings)
+    if need is None:
+        return [Concern(Problem("preflight.no_length"), "note")]
+    found = [*_too_long(settings, target), *_alone(settings, target, place, need, need_of)]
+    if not any(concern.level == "blocking" for concern in found):
+        found += _beside(settings, place, need, before)
+    return found
+
+
+def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[Remedy, ...]:
+    """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
+    candidates = list(_changes(settings, place, need_of))
+    found = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
+    if not found:
+        found = [
+            (change, shorter)
+            for change in candidates
+            for shorter in _shorter(need_of(change.apply(settings)))
+            if _fits(settings, (change, shorter), need_of)
+        ]
+    # Of several values of one setting the first is the nearest.
+    nearest = {remedy[0].key: remedy for remedy in reversed(found)}
+    return tuple(remedy for remedy in found if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
+
+
+def _too_long(settings: EngineSettings, target: Model) -> list[Concern]:
+    asked, longest = settings.knobs.max_model_len, target.shape.context
+    if asked is None or longest is None or asked <= longest:
+        return []
+    problem = Problem("preflight.longer_than_model", {"asked": asked, "longest": longest})
+    return [Concern(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
+
+
+def _alone(settings: EngineSettings, target: Model, place: Place, need: Need, need_of: NeedOf) -> list[Concern]:
+    if need.fits:
+        return []
+    loaded = need.weights + need.draft_weights
+    room = need.kv_available if place.device.kind == "cpu" else need.budget - loaded
+    facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
+    if loaded > need.budget:
+        problem, sure = Problem("preflight.weights_too_big", {**facts, "weights": loaded / GIB}), True
+    elif need.kv_sequence > room:
+        sure = target.shape.understood and not target.shape.sliding_layers
+        one = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": max(room, 0) / GIB}
+        problem = Problem("preflight.no_sequence", one)
+    else:
+        problem, sure = (
+            Problem("preflight.too_tight", {**facts, "needed": max(need.total, need.reserved) / GIB}),
+            False,
+        )
+    certain = sure and _exact(settings, target)
+    return [Concern(problem, "blocking", certain, remedies(settings, place, need_of))]
+
+
+def _exact(settings: EngineSettings, target: Model) -> bool:
+    """No guess lies in the weights, and no flag that we don't read can change what is loaded, or where."""
+    shape, asked = target.shape, settings.knobs.quantization
+    known = shape.quantization is None or target.tensors is not None
+    understood = asked is None or asked in ONLINE_BITS or shape.quantization is not None
+    return known and understood and not settings.extra_flags and not shape.multimodal
+
+
+def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence[Need]) -> list[Concern]:
+    """vLLM refuses to start where less is free than it may take."""
+    device = place.device
+    taken = sum(each.reserved for each in before)
+    contexts = CONTEXT_BYTES * len(before) if device.kind == "cuda" else 0
+    facts: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
+    if before and taken + contexts + need.claim > device.total_bytes:
+        share = math.floor(100 * SHARED_UTILIZATION / place.sharing) / 100
+        equal: tuple[Remedy, ...] = ()
+        if device.kind == "cuda":
+            equal = ((Change("knobs.gpu_memory_utilization", share),),)
+        more = {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
+        # An engine that fills its share of the card takes exactly that.
+        exact = device.kind == "cuda" and all(each.reserved == each.budget for each in before)
+        certain = exact and taken + need.claim > device.total_bytes and not settings.extra_flags
+        return [Concern(Problem("preflight.together", {**facts, **more}), "blocking", certain, equal)]
+    if not before and need.claim > device.free_bytes:
+        now = {"free": device.free_bytes / GIB}
+        return [Concern(Problem("preflight.not_free", {**facts, **now}), "warning")]
+    return []
+
+
+def _fits(settings: EngineSettings, changes: Remedy, need_of: NeedOf) -> bool:
+    for change in changes:
+        settings = change.apply(settings)
+    need = need_of(settings)
+    return need is not None and need.fits
+
+
+def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterator[Change]:
+    """What could help, the mildest first."""
+    knobs, need = settings.knobs, need_of(settings)
+    yield from _shorter(need)
+    if place.device.kind == "cpu":
+        if need is not None:
+            yield Change("knobs.kv_cache_memory_bytes", math.ceil(need.kv_sequence / GIB) * GIB)
+    else:
+        most = MOST_UTILIZATION if place.sharing == 1 else SHARED_UTILIZATION / place.sharing
+        share = math.ceil(100 * need.total / place.device.total_bytes) / 100 if need is not None else most
+        if share <= most and knobs.kv_cache_memory_bytes is None:
+            yield Change("knobs.gpu_memory_utilization", share)
+        if knobs.kv_cache_dtype in (None, "auto"):
+            yield Change("knobs.kv_cache_dtype", "fp8")
+    yield from (Change("knobs.max_num_seqs", seqs) for seqs in (256, 64, 16) if seqs < (knobs.max_num_seqs or 257))
+    if (knobs.max_num_batched_tokens or 2049) > 2048:
+        yield Change("knobs.max_num_batched_tokens", 2048)
+    if settings.speculates:
+        yield Change("speculation", "off")
+    if place.device.kind == "cuda":
+        if knobs.quantization is None:
+            yield Change("knobs.quantization", "fp8")
+        for size in (2, 4, 8):
+            if (knobs.tensor_parallel_size or 1) < size <= place.available:
+                yield Change("knobs.tensor_parallel_size", size)
+
+
+def _shorter(need: Need | None) -> Iterator[Change]:
+    """The longest context that fits, if that is one to work with."""
+    if need is None or need.kv_available <= 0:
+        return
+    length = min(need.kv_available // need.kv_per_token, need.length - 1) // LENGTH_STEP * LENGTH_STEP
+    if length >= 2 * LENGTH_STEP:
+        yield Change("knobs.max_model_len", length)
