@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import Any
 
-from . import attached, doctor, presets
+from . import attached, doctor, preflight, preflight_words, presets
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
@@ -25,7 +25,7 @@ from .domain.rounds import whole_rounds
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
-from .printed import csv_of, print_load, print_run, round_lines
+from .printed import csv_of, print_load, print_preflight, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
 from .text import say, say_problem
@@ -86,6 +86,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("id")
     export.add_argument("--format", choices=["json", "csv", "html"], default="json")
     export.set_defaults(verb=_history_export)
+
+    before = verbs.add_parser("preflight", help=say("cli.preflight"))
+    before.add_argument("preset", help=say("cli.preset"))
+    before.add_argument("--json", action="store_true", help=say("cli.json"))
+    before.set_defaults(verb=_preflight)
 
     health = verbs.add_parser("doctor", help=say("cli.doctor"))
     health.add_argument("--json", action="store_true", help=say("cli.json"))
@@ -209,6 +214,15 @@ def _history_export(arguments: argparse.Namespace) -> int:
         from .html_report import html_report
 
         print(html_report(run))
+    return 0
+
+
+def _preflight(arguments: argparse.Namespace) -> int:
+    config, preset = Config.from_environment(), presets.load(arguments.preset)
+    # The same checks as before a run.
+    run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
+    checks = preflight.examine(config, run)
+    _print_json(preflight_words.document(checks)) if arguments.json else print_preflight(checks)
     return 0
 
 

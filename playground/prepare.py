@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import models
+from . import models, preflight
 from .config import Config
 from .domain.errors import EngineFailed, InvalidInput, WorkFailed
 from .domain.records import Counters, Problem, Run
@@ -162,6 +162,13 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
         host,
         in_turns=live.run.mode == "measured",
     )
+    engines = {
+        index: preflight.Engine(side.label, settings, its_runtime, placement)
+        for (index, (side, settings)), its_runtime, placement in zip(
+            own.items(), runtimes, placements, strict=True
+        )
+    }
+    await _refuse_hopeless(config, live, engines, host)
     wanted: list[Wanted] = []
     seen: Counter[str] = Counter()
     for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
@@ -187,11 +194,24 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
         side.runtime_version, side.device = its_runtime.version, its_runtime.device
         progress.advance("waiting")
     live.phase = "starting"
-    engines = await _started(pool, live, list(own), wanted)
+    started = await _started(pool, live, list(own), wanted)
     return {
         index: Serving(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
-        for index, engine in zip(own, engines, strict=True)
+        for index, engine in zip(own, started, strict=True)
     }
+
+
+async def _refuse_hopeless(
+    config: Config, live: Live, engines: dict[int, preflight.Engine], host: devices.Machine
+) -> None:
+    """Before a model is fetched or an engine is touched. Raises InvalidInput."""
+    sampling = live.run.workload.sampling
+    checks = await asyncio.to_thread(preflight.assess, config, list(engines.values()), host, sampling)
+    for index, check in zip(engines, checks, strict=True):
+        if check.hopeless is not None:
+            live.run.sides[index].problem = check.hopeless
+            live.progress[index].advance("failed")
+            raise InvalidInput("preflight.refused", side=check.label, cause=check.hopeless)
 
 
 async def _model(config: Config, name: str, python: Path, progress: Progress) -> Path:

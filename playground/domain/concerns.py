@@ -8,14 +8,17 @@ from typing import Literal
 from .changes import Change
 from .records import Problem
 
-Level = Literal["note", "warning", "blocking"]
+Level = Literal["note", "warning", "unknown", "blocking"]
 # Settings changed together.
 Remedy = tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One reason. `blocking`: it will not work; `certain`: and no estimate is involved, so a start is refused."""
+    """One reason. `blocking`: it will not work; `certain`: and no estimate is involved, so a start is refused.
+
+    `unknown`: what it would take to judge is missing.
+    """
 
     problem: Problem
     level: Level

@@ -36,7 +36,7 @@ def concerns(
     """Of one engine; `before` are the needs of those that start earlier on the same device."""
     need = need_of(settings)
     if need is None:
-        return [Concern(Problem("preflight.no_length"), "note")]
+        return [Concern(Problem("preflight.no_length"), "unknown")]
     found = [*_too_long(settings, target), *_alone(settings, target, place, need, need_of)]
     if not any(concern.level == "blocking" for concern in found):
         found += _beside(settings, place, need, before)
@@ -46,14 +46,14 @@ def concerns(
 def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[Remedy, ...]:
     """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
     candidates = list(_changes(settings, place, need_of))
-    found = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
+    found: list[Remedy] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
     if not found:
-        found = [
+        found += (
             (change, shorter)
             for change in candidates
             for shorter in _shorter(need_of(change.apply(settings)))
             if _fits(settings, (change, shorter), need_of)
-        ]
+        )
     # Of several values of one setting the first is the nearest.
     nearest = {remedy[0].key: remedy for remedy in reversed(found)}
     return tuple(remedy for remedy in found if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
@@ -77,7 +77,11 @@ def _alone(settings: EngineSettings, target: Model, place: Place, need: Need, ne
         problem, sure = Problem("preflight.weights_too_big", {**facts, "weights": loaded / GIB}), True
     elif need.kv_sequence > room:
         sure = target.shape.understood and not target.shape.sliding_layers
-        one = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": max(room, 0) / GIB}
+        one: dict[str, object] = {
+            "tokens": need.length,
+            "sequence": need.kv_sequence / GIB,
+            "room": max(room, 0) / GIB,
+        }
         problem = Problem("preflight.no_sequence", one)
     else:
         problem, sure = (
@@ -129,16 +133,8 @@ def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterato
     """What could help, the mildest first."""
     knobs, need = settings.knobs, need_of(settings)
     yield from _shorter(need)
-    if place.device.kind == "cpu":
-        if need is not None:
-            yield Change("knobs.kv_cache_memory_bytes", math.ceil(need.kv_sequence / GIB) * GIB)
-    else:
-        most = MOST_UTILIZATION if place.sharing == 1 else SHARED_UTILIZATION / place.sharing
-        share = math.ceil(100 * need.total / place.device.total_bytes) / 100 if need is not None else most
-        if share <= most and knobs.kv_cache_memory_bytes is None:
-            yield Change("knobs.gpu_memory_utilization", share)
-        if knobs.kv_cache_dtype in (None, "auto"):
-            yield Change("knobs.kv_cache_dtype", "fp8")
+    if need is not None:
+        yield from _larger_cache(settings, place, need)
     yield from (Change("knobs.max_num_seqs", seqs) for seqs in (256, 64, 16) if seqs < (knobs.max_num_seqs or 257))
     if (knobs.max_num_batched_tokens or 2049) > 2048:
         yield Change("knobs.max_num_batched_tokens", 2048)
@@ -147,9 +143,22 @@ def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterato
     if place.device.kind == "cuda":
         if knobs.quantization is None:
             yield Change("knobs.quantization", "fp8")
-        for size in (2, 4, 8):
-            if (knobs.tensor_parallel_size or 1) < size <= place.available:
-                yield Change("knobs.tensor_parallel_size", size)
+        more = (size for size in (2, 4, 8) if (knobs.tensor_parallel_size or 1) < size <= place.available)
+        yield from (Change("knobs.tensor_parallel_size", size) for size in more)
+
+
+def _larger_cache(settings: EngineSettings, place: Place, need: Need) -> Iterator[Change]:
+    """More memory for the KV cache, or smaller entries."""
+    knobs, device = settings.knobs, place.device
+    if device.kind == "cpu" or knobs.kv_cache_memory_bytes is not None:
+        yield Change("knobs.kv_cache_memory_bytes", math.ceil(need.kv_sequence / GIB) * GIB)
+    else:
+        most = MOST_UTILIZATION if place.sharing == 1 else SHARED_UTILIZATION / place.sharing
+        share = math.ceil(100 * need.total / device.total_bytes) / 100
+        if share <= most:
+            yield Change("knobs.gpu_memory_utilization", share)
+    if device.kind == "cuda" and knobs.kv_cache_dtype in (None, "auto"):
+        yield Change("knobs.kv_cache_dtype", "fp8")
 
 
 def _shorter(need: Need | None) -> Iterator[Change]:

@@ -21,8 +21,8 @@ UTILIZATION = 0.92
 SHARED_UTILIZATION = 0.9
 # Memory outside of torch's allocator: reported as 0.22 to 0.24 GiB on the H200.
 NON_TORCH_BYTES = 256 * MIB
-# What one captured CUDA graph takes for each layer of the target: 0.19 to 0.21 GiB for 30 graphs of 28 layers, 0.65
-# for 89.
+# What one captured CUDA graph takes for each layer of the target: 0.19 to 0.21 GiB for 30 graphs of 28 layers,
+# 0.65 for 89.
 GRAPH_LAYER_BYTES = 256 * KIB
 # Communication buffers of tensor parallelism; an allowance that was not measured here.
 PARALLEL_BYTES = 512 * MIB
@@ -35,7 +35,7 @@ MAX_GRAPH_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where the engine runs. `free_bytes` is now; `kv_space_bytes` is what the host grants a CPU engine's cache."""
+    """Where an engine runs. `free_bytes` is now; `kv_space_bytes`: what a CPU engine gets for its KV cache."""
 
     kind: Literal["cpu", "cuda"]
     name: str
@@ -72,8 +72,8 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an engine takes. `kv_sequence`: the KV cache of one sequence of `length` tokens; `budget`: what it may
-    take in all; `kv_available`: what is left of that for the KV cache, negative where the rest alone is too much;
+    """What an engine takes. `kv_sequence`: the KV cache of one sequence of `length` tokens; `kv_least`: the
+    smallest cache that it works with, that of one sequence or what it was told to take; `budget`: what it may take; `kv_available`: what is left of that for the KV cache, negative where the rest alone is too much;
     `claim`: what must be free when it starts, or vLLM refuses.
     """
 
@@ -85,6 +85,7 @@ class Need:
     length: int
     kv_per_token: int
     kv_sequence: int
+    kv_least: int
     kv_available: int
     budget: int
     claim: int
@@ -96,8 +97,8 @@ class Need:
 
     @property
     def total(self) -> int:
-        """The least that it can work with: one sequence of the full length."""
-        return self.fixed + self.kv_sequence
+        """The least that it can work with."""
+        return self.fixed + self.kv_least
 
     @property
     def reserved(self) -> int:
@@ -138,13 +139,15 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
         "cuda_graphs": _cuda_graphs(settings, target.shape, device),
         "other": other,
     }
+    kv_sequence = _kv_of_all(settings, target.shape, draft, device, length)
     budget, available = _left(settings, device, sum(fixed.values()))
     utilized = int(device.total_bytes * (knobs.gpu_memory_utilization or UTILIZATION))
     return Need(
         **fixed,
         length=length,
         kv_per_token=_kv_of_all(settings, target.shape, draft, device, 1),
-        kv_sequence=_kv_of_all(settings, target.shape, draft, device, length),
+        kv_sequence=kv_sequence,
+        kv_least=max(kv_sequence, _granted(settings, device) or 0),
         kv_available=available,
         budget=budget,
         claim=utilized if device.kind == "cuda" else sum(fixed.values()) + available,
@@ -260,12 +263,14 @@ def _cuda_graphs(settings: EngineSettings, shape: ModelShape, device: Device) ->
     return graphs * shape.layers * GRAPH_LAYER_BYTES
 
 
+def _granted(settings: EngineSettings, device: Device) -> int | None:
+    """The KV cache's size where it is told and not what is left."""
+    return settings.knobs.kv_cache_memory_bytes or (device.kv_space_bytes if device.kind == "cpu" else None)
+
+
 def _left(settings: EngineSettings, device: Device, fixed: int) -> tuple[int, int]:
     """The engine's budget, and what of it the KV cache gets."""
-    given = settings.knobs.kv_cache_memory_bytes
-    if device.kind == "cpu":
-        return device.total_bytes, given or device.kv_space_bytes
-    if given is not None:
-        return device.total_bytes, given
+    if (granted := _granted(settings, device)) is not None:
+        return device.total_bytes, granted
     budget = int(device.total_bytes * (settings.knobs.gpu_memory_utilization or UTILIZATION))
     return budget, budget - fixed

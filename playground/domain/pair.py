@@ -71,12 +71,12 @@ class Pair:
 
     @property
     def verdict(self) -> Verdict | None:
-        """None without speculation."""
-        if self.method == "off":
-            return None
+        """None without speculation, and where it is unknown."""
         levels = {concern.level for concern in self.concerns}
         if "blocking" in levels:
             return "will not work"
+        if self.method == "off" or "unknown" in levels:
+            return None
         return "works, but" if "warning" in levels else "works"
 
 
@@ -126,8 +126,8 @@ def _vocabulary(
         same = "padding" if equal == 1 else "vocabulary_size"
         return [_blocking(f"preflight.{same}", True, *offered, target=sizes[0], draft=sizes[1])]
     if equal is None:
-        return [Concern(Problem("preflight.no_tokenizer"), "warning")]
-    share = {"percent": 100 * equal}
+        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
+    share: dict[str, object] = {"percent": 100 * equal}
     if equal < SAME_LANGUAGE:
         synthetic = speculation.rejection_sample_method == "synthetic"
         return [_blocking("preflight.other_vocabulary", not synthetic, *offered, **share)]
@@ -144,7 +144,7 @@ def _heterogeneous(
         greedy = (Change("speculation.draft_sample_method", None),)
         return [_blocking("preflight.heterogeneous_greedy", True, greedy)]
     if target is None or draft is None:
-        return [Concern(Problem("preflight.no_tokenizer"), "warning")]
+        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
     texts = [{_spaced(token) for token in tokens.ids} for tokens in (target, draft)]
     share = len(texts[0] & texts[1]) / len(texts[0])
     if share == 1:

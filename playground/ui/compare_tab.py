@@ -18,7 +18,7 @@ from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, runs, view
+from . import form, measure_form, preflight_panel, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -43,6 +43,7 @@ class CompareTab:
     ignore_eos: gr.Checkbox
     measurement: gr.HTML
     controls: Controls
+    preflight: preflight_panel.Panel
     panes: gr.HTML
     charts: gr.HTML
 
@@ -103,6 +104,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos=ignore_eos,
         measurement=measurement,
         controls=controls,
+        preflight=preflight_panel.build(),
         panes=view.panes(),
         charts=view.chart_grid(),
     )
@@ -123,6 +125,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         return _comparison(tab, host, given, mode)
 
     runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
+    preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
