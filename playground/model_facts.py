@@ -36,7 +36,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
         if folder is not None:
             return _partner(folder, _headers(folder), tokens)
         return _from_hub(config, name, tokens)
-    except (OSError, ValueError, LookupError, TypeError, struct.error) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
         detail = str(error).split("\n")[0]
         raise ModelUnavailable("preflight.unreadable", name=name, detail=detail) from error
 

@@ -128,7 +128,8 @@ def _check(
         effective = command.effective(changed, engine.placement, host.native_bf16)
         return need(effective, model, its_draft, place.device)
 
-    memory = fit.concerns(settings, model, place, need_of, before)
+    models = (model, draft_model) if draft_model else (model,)
+    memory = fit.concerns(settings, models, place, need_of, before)
     return SideCheck(engine.label, place.device, need_of(settings), tuple(memory), checked)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
-from real import embedded_model, raced, real_host, shuffled_copy, until
+from real import descendants, embedded_model, private_bytes, raced, real_host, shuffled_copy, until
 
-from playground import presets
+from playground import preflight, presets
 from playground.domain.metrics import acceptance_of, request_figures, side_figures
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
 from playground.domain.speculation import token_origins
@@ -80,6 +81,24 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
     assert stored.sides[1].samples == ngram.samples
     assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:
+    """What the process with the model holds beyond the one that started it, which has the same libraries and no
+    model: weights, activations, and the KV cache, which is allocated whole."""
+    workers = [each for each in descendants(psutil.Process().pid) if each.name().startswith("VLLM::Worker")]
+    assert len(workers) == len(host.pool.engines) == 2
+    checks = preflight.examine(host.config, host.comparison(preset.sides, preset.workload).run)
+    needs = [check.need for check in checks]
+    assert needs[0] is not None
+    assert needs[0] == needs[1]
+    estimated = needs[0].weights + needs[0].activations
+    for worker in workers:
+        core = worker.parent()
+        assert core is not None
+        held = private_bytes(worker) - private_bytes(core) - needs[0].kv_available
+        print(f"{estimated / 1e6:.0f} MB estimated, {held / 1e6:.0f} MB held")
+        assert estimated == pytest.approx(held, rel=0.15)
 
 
 async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset) -> None:

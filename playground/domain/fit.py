@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .changes import Change
 from .concerns import Concern, Remedy
@@ -31,16 +31,17 @@ class Place:
 
 
 def concerns(
-    settings: EngineSettings, target: Model, place: Place, need_of: NeedOf, before: Sequence[Need] = ()
+    settings: EngineSettings, models: Sequence[Model], place: Place, need_of: NeedOf, before: Sequence[Need] = ()
 ) -> list[Concern]:
-    """Of one engine; `before` are the needs of those that start earlier on the same device."""
+    """Of one engine with these `models`, the target first; `before`: what those need that start earlier there."""
     need = need_of(settings)
     if need is None:
         return [Concern(Problem("preflight.no_length"), "unknown")]
-    found = [*_too_long(settings, target), *_alone(settings, target, place, need, need_of)]
-    if not any(concern.level == "blocking" for concern in found):
-        found += _beside(settings, place, need, before)
-    return found
+    found = _too_long(settings, models[0])
+    if alone := _alone(settings, models, place, need):
+        return [*found, replace(alone, remedies=remedies(settings, place, need_of))]
+    beside = _beside(settings, place, need, before)
+    return [*found, beside] if beside else found
 
 
 def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[Remedy, ...]:
@@ -67,59 +68,55 @@ def _too_long(settings: EngineSettings, target: Model) -> list[Concern]:
     return [Concern(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
 
 
-def _alone(settings: EngineSettings, target: Model, place: Place, need: Need, need_of: NeedOf) -> list[Concern]:
+def _alone(settings: EngineSettings, models: Sequence[Model], place: Place, need: Need) -> Concern | None:
+    """Without remedies: they are looked for where there is something to mend."""
     if need.fits:
-        return []
+        return None
     loaded = need.weights + need.draft_weights
-    room = need.kv_available if place.device.kind == "cpu" else need.budget - loaded
+    told = place.device.kind == "cpu" or settings.knobs.kv_cache_memory_bytes is not None
+    room = need.kv_available if told else need.budget - loaded
     facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
     if loaded > need.budget:
-        problem, sure = Problem("preflight.weights_too_big", {**facts, "weights": loaded / GIB}), True
-    elif need.kv_sequence > room:
-        sure = target.shape.understood and not target.shape.sliding_layers
-        one: dict[str, object] = {
-            "tokens": need.length,
-            "sequence": need.kv_sequence / GIB,
-            "room": max(room, 0) / GIB,
-        }
-        problem = Problem("preflight.no_sequence", one)
-    else:
-        problem, sure = (
-            Problem("preflight.too_tight", {**facts, "needed": max(need.total, need.reserved) / GIB}),
-            False,
-        )
-    certain = sure and _exact(settings, target)
-    return [Concern(problem, "blocking", certain, remedies(settings, place, need_of))]
+        facts |= {"weights": loaded / GIB}
+        return Concern(Problem("preflight.weights_too_big", facts), "blocking", _exact(settings, models))
+    if need.kv_sequence > room:
+        plain = all(model.shape.understood and not model.shape.sliding_layers for model in models)
+        sizes: dict[str, object] = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": room / GIB}
+        return Concern(Problem("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
+    facts |= {"needed": max(need.total, need.reserved) / GIB}
+    return Concern(Problem("preflight.too_tight", facts), "blocking")
 
 
-def _exact(settings: EngineSettings, target: Model) -> bool:
+def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
     """No guess lies in the weights, and no flag that we don't read can change what is loaded, or where."""
-    shape, asked = target.shape, settings.knobs.quantization
-    known = shape.quantization is None or target.tensors is not None
-    understood = asked is None or asked in ONLINE_BITS or shape.quantization is not None
-    return known and understood and not settings.extra_flags and not shape.multimodal
+    online = (settings.knobs.quantization, getattr(settings.speculation, "quantization", None))
+    return not settings.extra_flags and all(
+        not model.shape.multimodal
+        and (model.tensors is not None if model.shape.quantization else asked is None or asked in ONLINE_BITS)
+        for model, asked in zip(models, online, strict=False)
+    )
 
 
-def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence[Need]) -> list[Concern]:
+def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence[Need]) -> Concern | None:
     """vLLM refuses to start where less is free than it may take."""
     device = place.device
     taken = sum(each.reserved for each in before)
     contexts = CONTEXT_BYTES * len(before) if device.kind == "cuda" else 0
+    left, free = device.total_bytes - taken - contexts, device.free_bytes - taken - contexts
     facts: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
-    if before and taken + contexts + need.claim > device.total_bytes:
-        share = math.floor(100 * SHARED_UTILIZATION / place.sharing) / 100
-        equal: tuple[Remedy, ...] = ()
-        if device.kind == "cuda":
-            equal = ((Change("knobs.gpu_memory_utilization", share),),)
-        more = {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
+    if before and need.claim > left:
+        facts |= {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
         # An engine that fills its share of the card takes exactly that.
         exact = device.kind == "cuda" and all(each.reserved == each.budget for each in before)
-        certain = exact and taken + need.claim > device.total_bytes and not settings.extra_flags
-        return [Concern(Problem("preflight.together", {**facts, **more}), "blocking", certain, equal)]
-    if not before and need.claim > device.free_bytes:
-        now = {"free": device.free_bytes / GIB}
-        return [Concern(Problem("preflight.not_free", {**facts, **now}), "warning")]
-    return []
+        certain = exact and need.claim > left + contexts and not settings.extra_flags
+        share = math.floor(100 * left / device.total_bytes) / 100
+        enough = device.kind == "cuda" and need.total <= share * device.total_bytes
+        lower: tuple[Remedy, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
+        return Concern(Problem("preflight.together", facts), "blocking", certain, lower)
+    if need.claim > free:
+        facts |= {"free": max(free, 0) / GIB}
+        return Concern(Problem("preflight.not_free", facts), "warning")
+    return None
 
 
 def _fits(settings: EngineSettings, changes: Remedy, need_of: NeedOf) -> bool:

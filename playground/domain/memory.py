@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .kv_cache import kv_bytes, kv_element_bytes
 from .settings import EngineSettings, Mtp
 from .shape import FLOAT_BYTES, ModelShape
 from .weights import Tensor, weight_bytes
@@ -72,9 +73,12 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an engine takes. `kv_sequence`: the KV cache of one sequence of `length` tokens; `kv_least`: the
-    smallest cache that it works with, that of one sequence or what it was told to take; `budget`: what it may take; `kv_available`: what is left of that for the KV cache, negative where the rest alone is too much;
-    `claim`: what must be free when it starts, or vLLM refuses.
+    """What an engine takes.
+
+    `kv_sequence` is the KV cache of one sequence of `length` tokens; `kv_least` the smallest cache that it works
+    with: that, or more if it was told to. `budget` is what it may take in all; `kv_available` what is left of that
+    for the KV cache, negative where the rest alone is too much. `claim` must be free when it starts: vLLM refuses
+    otherwise.
     """
 
     weights: int
@@ -166,27 +170,6 @@ def engine_dtype(settings: EngineSettings, shape: ModelShape) -> str:
     if asked is not None and asked != "auto":
         return asked
     return "bfloat16" if shape.dtype == "float32" else shape.dtype
-
-
-def kv_bytes(shape: ModelShape, length: int, element_bytes: int, *, batched: int, tp: int = 1) -> int:
-    """The KV cache of one sequence of `length` tokens.
-
-    Full attention: 2 x KV heads x head size x tokens, in each layer; heads are split over `tp` GPUs and repeated
-    where there are fewer heads. A sliding window keeps its last window - 1 tokens and those of the step under way
-    (vLLM's SlidingWindowSpec). Latent attention keeps one vector, rank + rotary part, whole on each GPU.
-    """
-    if shape.latent is not None:
-        return shape.layers * length * (shape.latent.kv_rank + shape.latent.rope_dim) * element_bytes
-    layer = 2 * max(1, shape.kv_heads // tp) * shape.head_dim * element_bytes
-    held = length if shape.window is None else min(length, shape.window - 1 + batched)
-    return layer * ((shape.layers - shape.sliding_layers) * length + shape.sliding_layers * held)
-
-
-def kv_element_bytes(kv_cache_dtype: str | None, dtype: str) -> int:
-    """`auto` is the engine's own precision; what is no float of 16 or 32 bits is a number of 8."""
-    if kv_cache_dtype in (None, "auto"):
-        return FLOAT_BYTES[dtype]
-    return FLOAT_BYTES.get(str(kv_cache_dtype), 1)
 
 
 def graph_sizes(most: int) -> list[int]:

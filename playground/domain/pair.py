@@ -21,8 +21,8 @@ SPACES = ("\u0120", "\u2581")
 NOT_ON_CPU = ("suffix", "ngram_gpu")
 # Below this share of equal ids a draft speaks another language.
 SAME_LANGUAGE = 0.5
-# What practice calls a good draft: a fifth to a tenth of the target's size.
-LARGEST, SMALLEST = 1 / 5, 1 / 10
+# Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
+LARGEST, SMALLEST = 1 / 4, 1 / 12
 OFF: Remedy = (Change("speculation", "off"),)
 HETEROGENEOUS: Remedy = (Change("speculation.use_heterogeneous_vocab", True),)
 

@@ -69,7 +69,7 @@ class ModelShape:
         assert isinstance(text, Mapping)
         try:
             return _shape(config, text)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
             return None
 
     @property
@@ -113,7 +113,11 @@ class ModelShape:
 
 
 def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
-    layers, hidden, heads = int(text["num_hidden_layers"]), int(text["hidden_size"]), _heads(text)
+    layers, hidden, heads = (
+        int(text["num_hidden_layers"]),
+        int(text["hidden_size"]),
+        int(text["num_attention_heads"]),
+    )
     kinds = text.get("layer_types") or ()
     window, sliding = _sliding(text, layers)
     quantization = config.get("quantization_config") or text.get("quantization_config") or {}
@@ -137,12 +141,13 @@ def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
         quantization_bits=_bits(quantization) if method else None,
         mtp_layers=next((int(text[key]) for key in MTP_KEYS if text.get(key)), 0),
         multimodal="vision_config" in config or "audio_config" in config,
-        understood=set(kinds) <= KNOWN_LAYERS and not any("mamba" in key or "ssm" in key for key in text),
+        understood=set(kinds) <= KNOWN_LAYERS and not any(text[key] and _has_own_state(key) for key in text),
     )
 
 
-def _heads(text: Mapping[str, Any]) -> int:
-    return int(text["num_attention_heads"])
+def _has_own_state(key: str) -> bool:
+    """Keys of models that keep more, or less, than keys and values of each layer."""
+    return "mamba" in key or "ssm" in key or key == "num_kv_shared_layers"
 
 
 def _dtype(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:

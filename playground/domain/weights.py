@@ -74,11 +74,10 @@ def _is_linear(name: str) -> bool:
 
 
 def _from_shape(shape: ModelShape, dtype: str, quantization: str | None) -> int:
-    """A quantized weight counts with its scale and zero point for each 128: half a bit more on 4 bits, and none
-    worth counting on 8."""
+    """Each 128 quantized weights share a scale of 16 bits and a zero point, as AWQ and GPTQ have them."""
     bits = shape.quantization_bits or ONLINE_BITS.get(quantization or "")
     linear = shape.linear_parameters
     rest = (shape.parameters - linear) * FLOAT_BYTES[dtype]
     if bits is None:
         return rest + linear * FLOAT_BYTES[dtype]
-    return rest + round(linear * (bits + (0.5 if bits <= 4 else 0)) / 8)
+    return rest + round(linear * (bits + (16 + bits) / 128) / 8)
