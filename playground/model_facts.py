@@ -45,6 +45,7 @@ def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
     if name.count("/") != 1 or not models.hub_reachable():
         raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
     from huggingface_hub import HfApi, errors, hf_hub_download
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
     cache = config.models / ".cache" / "hub"
     try:
@@ -56,7 +57,7 @@ def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
         found = HfApi().get_safetensors_metadata(name).files_metadata.values()
     except errors.NotASafetensorsRepoError:
         return _partner(folder, None, tokens)
-    except (errors.HfHubHTTPError, errors.SafetensorsParsingError) as error:
+    except (httpx.HTTPError, errors.SafetensorsParsingError) as error:
         raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
     headers = [entry for file in found for entry in file.tensors.items()]
     return _partner(folder, tuple(Tensor(key, each.dtype, each.parameter_count) for key, each in headers), tokens)

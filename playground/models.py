@@ -113,6 +113,7 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
 
 
 def hub_reachable() -> bool:
+    """Blocking: up to HUB_TIMEOUT_S."""
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return False
     import httpx

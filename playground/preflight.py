@@ -95,7 +95,9 @@ def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: S
             if check.need is not None and _meet(engine.placement, other.placement)
         ]
         sharing = sum(_meet(engine.placement, other.placement) for other in engines)
-        place = fit.Place(_device(config, engine.placement, host), sharing, len(host.gpus))
+        place = fit.Place(
+            _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
+        )
         checks.append(_check(engine, facts, place, before, sampling, host))
     return checks
 
@@ -140,6 +142,14 @@ def _known(facts: dict[str, Partner | Problem], name: str) -> tuple[Partner, Pro
     if found.model is None:
         return found, Problem("preflight.unknown_shape", {"name": name})
     return found, None
+
+
+def _splits(target: Partner | Problem, host: Machine) -> tuple[int, ...]:
+    """Over how many of the host's GPUs vLLM can split the target: a power of two that divides its heads."""
+    if isinstance(target, Problem) or target.model is None:
+        return ()
+    heads = target.model.shape.heads
+    return tuple(size for size in (2, 4, 8) if size <= len(host.gpus) and heads % size == 0)
 
 
 def _meet(one: Placement, other: Placement) -> bool:

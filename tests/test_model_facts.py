@@ -144,6 +144,9 @@ def test_without_a_hub_it_cannot_be_known(config: Config, name: str) -> None:
     assert refused(config, name).message_id == "preflight.no_hub"
 
 
+BREAKS = b"breaks"
+
+
 class Hub(http.server.BaseHTTPRequestHandler):
     """As much of a hub as one model takes. Weight files give only the range that is asked for."""
 
@@ -165,6 +168,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if path.startswith("/api/models/"):
             found = {"id": "owner/name", "sha": "0" * 40, "siblings": [{"rfilename": key} for key in self.files]}
             return self.reply(200, json.dumps(found).encode(), body)
+        if self.files.get(name) == BREAKS:
+            self.close_connection = True
+            return None
         if name not in self.files:
             return self.reply(404, b"", body, {"X-Error-Code": "EntryNotFound"})
         content = self.files[name]
@@ -234,6 +240,15 @@ def test_a_hub_model_without_safetensors(hub: tuple[str, type[Hub]], tmp_path: P
     url, handler = hub
     del handler.files["model.safetensors"]
     assert ask(url, tmp_path).startswith("None [")
+
+
+@pytest.mark.parametrize(
+    "content", [BREAKS, b"", struct.pack("<Q", 9) + b'{"w": ', struct.pack("<Q", 2**40)], ids=str
+)
+def test_a_hub_that_fails_midway(hub: tuple[str, type[Hub]], tmp_path: Path, content: bytes) -> None:
+    url, handler = hub
+    handler.files["model.safetensors"] = content
+    assert ask(url, tmp_path) == "model.hub_failed"
 
 
 def test_a_hub_without_the_model(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from test_schema import check
 from playground import preflight, preflight_words
 from playground.__main__ import main
 from playground.config import Config
+from playground.domain.changes import Change
 from playground.domain.memory import GIB
 from playground.domain.settings import EngineSettings
 from playground.domain.workload import Sampling, Workload
@@ -129,6 +130,15 @@ ROWS: list[tuple[dict[str, Any], str | None]] = [
 def test_what_is_hopeless(config: Config, settings: dict[str, Any], message_id: str | None) -> None:
     (found,) = assessed(config, settings, host=machine(H200))
     assert (found.hopeless.message_id if found.hopeless else None) == message_id
+
+
+def test_a_model_is_split_only_where_its_heads_can_be(config: Config) -> None:
+    """Of 28 heads each of eight GPUs would have three and a half."""
+    cards = [Gpu(index, "a card", 8 * GIB, 8 * GIB) for index in range(8)]
+    (found,) = assessed(config, {"target": "big", "knobs": {"max_model_len": 1024}}, host=machine(*cards))
+    ways = [change for concern in found.concerns for remedy in concern.remedies for change in remedy]
+    assert Change("knobs.tensor_parallel_size", 4) in ways
+    assert Change("knobs.tensor_parallel_size", 8) not in ways
 
 
 def all_kinds(config: Config) -> list[SideCheck]:

@@ -23,11 +23,11 @@ NeedOf = Callable[[EngineSettings], Need | None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A device, how many engines share it, and how many such devices an engine could have."""
+    """A device, how many engines share it, and over how many such devices the target could be split."""
 
     device: Device
     sharing: int = 1
-    available: int = 1
+    splits: tuple[int, ...] = ()
 
 
 def concerns(
@@ -140,7 +140,7 @@ def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterato
     if place.device.kind == "cuda":
         if knobs.quantization is None:
             yield Change("knobs.quantization", "fp8")
-        more = (size for size in (2, 4, 8) if (knobs.tensor_parallel_size or 1) < size <= place.available)
+        more = (size for size in place.splits if size > (knobs.tensor_parallel_size or 1))
         yield from (Change("knobs.tensor_parallel_size", size) for size in more)
 
 

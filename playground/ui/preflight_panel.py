@@ -21,6 +21,9 @@ from ..text import Locale, say
 from .labels import label, visitor_locale
 from .runs import alert
 
+# The same on every side, also where a part is missing.
+PART_COLOURS = dict(zip((*preflight_words.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
+
 
 @dataclass
 class Panel:
@@ -72,9 +75,9 @@ def _card(check: SideCheck, largest: int, locale: Locale) -> str:
 
 def _bar(need: Need, largest: int, locale: Locale) -> str:
     """The parts side by side, the budget's end as a line, and a legend with the numbers."""
-    colours = (*COLOURS, "#56B4E9", "#999999")
     pieces, legend = "", ""
-    for colour, (name, size) in zip(colours, preflight_words.parts(need).items(), strict=False):
+    for name, size in preflight_words.parts(need).items():
+        colour = PART_COLOURS[name]
         text = escape(say("preflight.part", locale, name=say(f"preflight.{name}", locale), gib=size / GIB))
         pieces += f'<span style="width:{100 * size / largest:.2f}%;background:{colour}" title="{text}"></span>'
         legend += f'<span style="--side:{colour}" class="side">{text}</span>'
