@@ -13,8 +13,11 @@ from pydantic import BaseModel, Field, ValidationError
 
 from .domain.base_url import without_secrets
 from .domain.errors import InvalidInput
+from .domain.knobs import Case
 from .domain.measurement import Measurement
-from .domain.settings import UNION_MEMBERS, EngineSettings, Frozen, SideSettings
+from .domain.settings import UNION_MEMBERS, EngineSettings, Frozen
+from .domain.sides import Side
+from .domain.sweep import SweepPlan
 from .domain.workload import Workload
 
 FOLDER = Path(__file__).parents[1] / "presets"
@@ -33,16 +36,9 @@ class Localised(Frozen):
         return self.zh if locale == "zh-CN" else self.en
 
 
-class Side(Frozen):
-    """One side of a comparison: a label and what stands behind it."""
-
-    label: Annotated[str, Field(min_length=1)]
-    engine: SideSettings
-
-
 class Preset(Frozen):
-    """Two to four sides, a workload, and how it is measured. `equal_output` promises the same greedy answer on
-    every side."""
+    """Two to four sides, a workload, how it is measured, and perhaps what to sweep over. `equal_output` promises
+    the same greedy answer on every side."""
 
     name: str
     title: Localised
@@ -53,6 +49,12 @@ class Preset(Frozen):
     sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
     workload: Workload
     measurement: Measurement = Measurement()
+    sweep: SweepPlan | None = None
+
+    @property
+    def case(self) -> Case:
+        """What a sweep of it starts from."""
+        return Case(sides=self.sides, workload=self.workload, measurement=self.measurement)
 
 
 def names() -> list[str]:
@@ -93,12 +95,13 @@ def _side(common: Mapping[str, Any], side: object, file: str) -> object:
     """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side
-    own = {key: value for key, value in side.items() if key != "label"}
+    own = {key: value for key, value in side.items() if key not in ("label", "profile")}
+    shared = {key: side[key] for key in ("label", "profile") if key in side}
     if "base_url" not in own:
-        return {"label": side.get("label"), "engine": _merged(common, own)}
+        return {**shared, "engine": _merged(common, own)}
     if mixed := sorted(own.keys() & EngineSettings.model_fields.keys()):
         raise InvalidInput("settings.attached_mixed", where=file, side=side.get("label"), keys=", ".join(mixed))
-    return {"label": side.get("label"), "engine": own}
+    return {**shared, "engine": own}
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

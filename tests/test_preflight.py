@@ -17,6 +17,7 @@ from playground.__main__ import main
 from playground.config import Config
 from playground.domain.changes import Change
 from playground.domain.memory import GIB
+from playground.domain.remedies import remedy_of
 from playground.domain.settings import EngineSettings
 from playground.domain.workload import Sampling, Workload
 from playground.engine.devices import Gpu, Machine, place
@@ -52,6 +53,7 @@ def model_at(config: Config, name: str, shape: str, words: dict[str, int] | None
 def some_models(config: Config) -> None:
     model_at(config, "big", "7b")
     model_at(config, "small", "0.5b")
+    model_at(config, "long", "0.5b", max_position_embeddings=131_072)
     model_at(config, "stranger", "0.5b", {"b": 0, "a": 1})
     model_at(config, "huge", "llama-70b")
 
@@ -234,21 +236,25 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    ("second", "message_id"),
+    ("second", "message_id", "mended"),
     [
-        ({"target": "small", "speculation": draft("stranger")}, "preflight.other_vocabulary"),
-        ({"target": "huge", "knobs": {"max_model_len": 2048}}, "preflight.weights_too_big"),
-        ({"target": "small", "speculation": {"method": "suffix"}}, "preflight.method_not_on_cpu"),
+        ({"target": "small", "speculation": draft("stranger")}, "preflight.other_vocabulary", True),
+        ({"target": "huge", "knobs": {"max_model_len": 2048}}, "preflight.weights_too_big", False),
+        ({"target": "long"}, "preflight.no_sequence", True),
+        ({"target": "small", "speculation": {"method": "suffix"}}, "preflight.method_not_on_cpu", True),
     ],
 )
 async def test_a_hopeless_start_is_refused(
-    config: Config, monkeypatch: pytest.MonkeyPatch, second: dict[str, Any], message_id: str
+    config: Config, monkeypatch: pytest.MonkeyPatch, second: dict[str, Any], message_id: str, mended: bool
 ) -> None:
     """Before any engine starts; the run tells which side, and why."""
     on_cpu(monkeypatch)
     host = Host(config)
     host.open()
-    settings = [EngineSettings.model_validate(each) for each in ({"target": "small"}, second)]
+    settings = [
+        EngineSettings.model_validate(each)
+        for each in ({"target": "small", "knobs": {"max_model_len": 1024}}, second)
+    ]
     sides = tuple(Side(label=label, engine=each) for label, each in zip("AB", settings, strict=True))
     comparison = host.comparison(sides, Workload(prompt="x"))
     await host.start(comparison, "a test")
@@ -260,6 +266,8 @@ async def test_a_hopeless_start_is_refused(
     assert problem.message_id == message_id
     assert comparison.run.problem is not None
     assert comparison.run.problem.params["side"] == "B"
+    remedy = remedy_of(comparison.run.sides[1])
+    assert (remedy is not None and remedy.changes != ()) == mended
     for locale in LOCALES:
         assert say_problem(problem, locale) in say_problem(comparison.run.problem, locale)
     stored = host.history.get(comparison.run.id)

@@ -18,7 +18,7 @@ from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, preflight_panel, runs, view
+from . import form, measure_form, preflight_panel, remedies, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -31,6 +31,7 @@ class CompareTab:
 
     preset: gr.Dropdown
     card: gr.HTML
+    settings: gr.Accordion
     sides: list[form.SideForm]
     prompt: gr.Textbox
     system: gr.Textbox
@@ -71,7 +72,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         lines=4,
         max_lines=10,
     )
-    with gr.Accordion(label("settings"), open=False), gr.Row():
+    with gr.Accordion(label("settings"), open=False) as settings, gr.Row():
         sides = [
             form.build(host.config, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
             for index in range(max(len(presets.load(name).sides) for name in presets.names()))
@@ -92,6 +93,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     return CompareTab(
         preset=preset,
         card=shown,
+        settings=settings,
         sides=sides,
         prompt=prompt,
         system=system,
@@ -105,7 +107,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         measurement=measurement,
         controls=controls,
         preflight=preflight_panel.build(),
-        panes=view.panes(),
+        panes=view.panes(applies=True),
         charts=view.chart_grid(),
     )
 
@@ -126,6 +128,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
+    remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
