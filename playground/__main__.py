@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-from . import attached, doctor, presets, sweep_cli
+from . import attached, doctor, preflight, preflight_words, presets, sweep_cli
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
@@ -24,7 +24,7 @@ from .domain.sweep import Sweep
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
-from .printed import csv_of, print_json, print_load, print_run, round_lines
+from .printed import csv_of, print_json, print_load, print_preflight, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
 from .sweep_tables import sweep_csv
@@ -88,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("id")
     export.add_argument("--format", choices=["json", "csv", "html"], default="json")
     export.set_defaults(verb=_history_export)
+
+    before = verbs.add_parser("preflight", help=say("cli.preflight"))
+    before.add_argument("preset", help=say("cli.preset"))
+    before.add_argument("--json", action="store_true", help=say("cli.json"))
+    before.set_defaults(verb=_preflight)
 
     health = verbs.add_parser("doctor", help=say("cli.doctor"))
     health.add_argument("--json", action="store_true", help=say("cli.json"))
@@ -228,6 +233,15 @@ def _export_sweep(sweep: Sweep, form: str) -> int:
         from .html_report import sweep_html
 
         print(sweep_html(sweep))
+    return 0
+
+
+def _preflight(arguments: argparse.Namespace) -> int:
+    config, preset = Config.from_environment(), presets.load(arguments.preset)
+    # The same checks as before a run.
+    run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
+    checks = preflight.examine(config, run)
+    print_json(preflight_words.document(checks)) if arguments.json else print_preflight(checks)
     return 0
 
 

