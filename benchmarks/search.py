@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 
 from playground import presets
 from playground.config import Config
+from playground.domain.merits import merits
+from playground.domain.recommendation import recommendation
 from playground.domain.settings import EngineSettings
 from playground.domain.sweep import Sweep, engines_of
-from playground.domain.sweep_results import merits, recommendation, results
+from playground.domain.sweep_results import results
 from playground.host import Host
 from playground.search import Search
 from playground.sweep import new_sweep

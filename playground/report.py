@@ -7,11 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
+from .domain.accuracy import is_right, run_accuracy
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of, run_verdicts
 from .domain.statistics import Verdict
+from .findings import Finding, findings
 from .store import Summary
 from .text import Locale, say_problem
 
@@ -37,7 +40,8 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
-        "findings": [],
+        "accuracy": _accuracy(run),
+        "findings": [_finding(found, locale) for found in findings(run)],
     }
 
 
@@ -88,10 +92,51 @@ def _divergence(difference: Difference) -> dict[str, Any]:
     }
 
 
+def _accuracy(run: Run) -> dict[str, Any] | None:
+    found, evidence = run_accuracy(run), run.accuracy
+    if found is None or evidence is None:
+        return None
+    labels = [side.label for side in run.sides]
+    tasks = [
+        {
+            "question": task.question,
+            "accepted": task.accepted,
+            "answers": given,
+            "right": [None if answer is None else is_right(task, answer) for answer in given],
+        }
+        for task, *given in zip(evidence.tasks, *evidence.answers, strict=True)
+    ]
+    return {
+        "sides": [{**asdict(one), "side": labels[one.side], "share": one.share} for one in found.sides],
+        "differences": [
+            {
+                **asdict(one),
+                "side": labels[one.side],
+                "baseline": labels[one.baseline],
+                "difference": one.difference,
+            }
+            for one in found.differences
+        ],
+        "tasks": tasks,
+    }
+
+
 def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
         "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+    }
+
+
+def _finding(found: Finding, locale: Locale) -> dict[str, Any]:
+    evidence, meaning, remedy = (say_problem(sentence, locale) for sentence in found.sentences)
+    return {
+        "rule": found.rule,
+        "side": found.side,
+        "evidence": evidence,
+        "meaning": meaning,
+        "remedy": remedy,
+        "change": asdict(found.change) if found.change else None,
     }
 
 
@@ -109,7 +154,19 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
         "problem": problem_document(side.problem, locale),
+        "remedy": _remedy(side, locale),
     }
+
+
+def _remedy(side: SideRecord, locale: Locale) -> dict[str, Any] | None:
+    remedy = remedy_of(side)
+    if remedy is None:
+        return None
+    changes = [
+        {"key": change.key, "value": change.value, "label": say_problem(change_label(change), locale)}
+        for change in remedy.changes
+    ]
+    return {"advice": say_problem(remedy.advice, locale), "changes": changes}
 
 
 def side_figures_document(figures: SideFigures) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from math import log
 from typing import TYPE_CHECKING
 
 from .domain.changes import Value
+from .domain.merits import merits
 from .domain.settings import EngineSettings
 from .domain.sweep import Knob, Point, PointRecord, Sweep, engines_of, most_starts, points_of
-from .domain.sweep_results import merits, result_of
+from .domain.sweep_results import result_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -13,12 +13,13 @@ from statistics import fmean, median
 from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
-from .domain.knobs import Case
+from .domain.knobs import Case, label_of
 from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
     Estimate,
+    Knob,
     Point,
     PointRecord,
     Sweep,
@@ -46,7 +47,12 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
     now = datetime.now().astimezone()
     points = [PointRecord(point.number, point.values) for point in points_of(plan, case)]
-    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), plan, case, points, preset)
+    named = plan.model_copy(update={"knobs": tuple(_labelled(knob, case) for knob in plan.knobs)})
+    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
+
+
+def _labelled(knob: Knob, case: Case) -> Knob:
+    return knob.model_copy(update={"side": knob.side and label_of(case, knob.side)})
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
@@ -54,11 +60,10 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
-    starts = order.starts(Counter())
-    left_s = sweep.plan.budget_s - starts * start_s
-    rounds_s = [_rounds_s(point, left_s, order.most) for point in order.left]
-    point_s = (1 + BESIDE) * fmean(rounds_s) if rounds_s else 0.0
-    return Estimate(order.most, starts, start_s, len(known), point_s)
+    starts, points = order.starts(Counter()), order.most
+    share_s = max(0.0, _share_s(sweep.plan.budget_s - starts * start_s, points)) if points else 0.0
+    rounds_s = min(sweep.case.measurement.budget_s, share_s)
+    return Estimate(points, starts, start_s, len(known), (1 + BESIDE) * rounds_s)
 
 
 class Grid:
@@ -90,9 +95,9 @@ def order_of(sweep: Sweep) -> Grid | Search:
     return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
-def _rounds_s(point: Point, left_s: float, points: int) -> float:
-    """How long this point's rounds may take so that as many points fit into what is left."""
-    return min(point.case.measurement.budget_s, left_s / points / (1 + BESIDE))
+def _share_s(left_s: float, points: int) -> float:
+    """How long each point's rounds may take so that all of them fit into what is left."""
+    return left_s / points / (1 + BESIDE)
 
 
 class Sweeping:
@@ -165,11 +170,13 @@ class Sweeping:
             await asyncio.to_thread(self._history.begin_sweep, self.sweep)
             while not self._stopping and (point := await asyncio.to_thread(self._order.take, self._running)):
                 self._taken.append(self.sweep.points[point.number])
-                rounds_s = self._next_rounds_s(point)
-                if rounds_s < LEAST_ROUNDS_S:
+                if self._stopping:
+                    break
+                share_s = _share_s(self._left_s(point), 1 + self._order.most)
+                if share_s < LEAST_ROUNDS_S:
                     self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
                     break
-                await self._measure(point, rounds_s)
+                await self._measure(point, share_s)
             complete = not self._order.most and all(record.settled for record in self._taken)
             status = "done" if complete else "stopped"
         except asyncio.CancelledError:
@@ -181,11 +188,10 @@ class Sweeping:
         finally:
             await asyncio.shield(self._finish(status))
 
-    def _next_rounds_s(self, point: Point) -> float:
-        """Of that point. An engine that must start first leaves less for the rounds of all."""
+    def _left_s(self, point: Point) -> float:
+        """Seconds left for measuring this point and those after it, their engines' starts not included."""
         now = engine_starts([point], self._running) * self._each_start_s
-        left_s = self._deadline - time.monotonic() - now - self._starts_s(engines_of(point.case))
-        return _rounds_s(point, left_s, 1 + self._order.most)
+        return self._deadline - time.monotonic() - now - self._starts_s(engines_of(point.case))
 
     @property
     def _each_start_s(self) -> float:
@@ -195,13 +201,13 @@ class Sweeping:
         """Seconds that the engine starts of the points not yet taken will take, these running before."""
         return self._order.starts(running) * self._each_start_s
 
-    async def _measure(self, point: Point, rounds_s: float) -> None:
-        record = self.sweep.points[point.number]
-        changes: dict[str, object] = {"budget_s": rounds_s}
+    async def _measure(self, point: Point, share_s: float) -> None:
+        record, own = self.sweep.points[point.number], point.case.measurement
+        changes: dict[str, object] = {"budget_s": min(own.budget_s, share_s)}
         if self.sweep.plan.search:
             # Enough for an interval: another point tells more than further rounds do, or equal answers.
             changes |= {"max_rounds": MIN_ROUNDS, "check_outputs": False}
-        measurement = point.case.measurement.model_copy(update=changes)
+        measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
         record.run = self.current.run

@@ -12,7 +12,7 @@ from .config import Config
 from .domain.errors import InvalidInput
 from .domain.measurement import Measurement
 from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
-from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, results
+from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, shown
 from .facts import number
 from .host import Host
 from .printed import UNITS, print_json
@@ -143,9 +143,7 @@ def _print_sweep(sweep: Sweep) -> None:
     """A line a point, then what it comes to."""
     print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.asked}")
     predicted = predictions(sweep)
-    for point in results(sweep):
-        if sweep.plan.search and point.run_id is None:
-            continue
+    for point in shown(sweep):
         print(point_line(sweep, point))
         for side in point.sides:
             if (found := predicted.get((point.number, side.label))) is not None:

@@ -8,24 +8,29 @@ from collections import Counter
 import pytest
 from conftest import until
 from measured_run import measured_run
+from sweep_run import base_case
 from test_compare import SIDES, fake_runtime, host, workload  # noqa: F401
 from test_schema import check
 
 from benchmarks.search import WITHIN, searched
 from benchmarks.surfaces import Surface, built, recorded
 from playground.__main__ import main
+from playground.charts.sweep import sweep_charts
 from playground.domain.errors import InvalidInput
 from playground.domain.knobs import Case
 from playground.domain.measurement import MIN_ROUNDS, Measurement
+from playground.domain.merits import merits
+from playground.domain.recommendation import recommendation
 from playground.domain.settings import EngineSettings, Knobs
 from playground.domain.sides import Side
 from playground.domain.sweep import Knob, Point, Sweep, SweepPlan
-from playground.domain.sweep_results import merits, recommendation, results
+from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile
 from playground.host import Host
 from playground.search import BETTER, PATIENCE, Axis, Search, enough
 from playground.sweep import estimate, new_sweep
 from playground.sweep_report import conclusions_of, plan_document, sweep_document
+from playground.sweep_tables import point_table
 
 SURFACES = {surface.name: surface for surface in [*built(), recorded()]}
 FEW = Measurement(
@@ -174,6 +179,16 @@ def test_where_all_sides_turn_each_is_worth_what_it_reached() -> None:
     assert fast.log - plain.log == pytest.approx(0.69, abs=0.05)
     assert fast.interval is not None
     assert fast.interval[0] < fast.log < fast.interval[1]
+
+
+def test_three_knobs_are_shown_without_a_map() -> None:
+    knobs = (Knob(name=name, values=(1, 2), side="quick") for name in ("k", "prompt_lookup_min", "max_num_seqs"))
+    sweep = search_over(*knobs, case=base_case())
+    for point in sweep.points[:2]:
+        point.run = measured_run()
+    assert len(point_table(sweep, "en")[1]) == 2
+    assert sweep_charts(sweep, "en")
+    check("sweep", sweep_document(sweep))
 
 
 async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:  # noqa: F811

@@ -12,9 +12,12 @@ from pydantic import BaseModel
 from ..charts.figure import COLOURS
 from ..compare import Comparison
 from ..config import Config
+from ..deploy import snippets
 from ..domain.records import Run, SideRecord
-from ..domain.settings import AttachedEndpoint
+from ..domain.remedies import change_label, remedy_of
+from ..domain.settings import AttachedEndpoint, EngineSettings
 from ..facts import limitations
+from ..findings import findings
 from ..text import Locale, say, say_problem
 
 Stage = tuple[str, float | None]
@@ -28,16 +31,20 @@ class Painter:
         self._run = run
         self._locale = locale
         self._comparison = comparison
+        self._findings: dict[str, Any] | None = None
 
     def paint(self, *, whole: bool = False) -> str:
         """The panes' value: what changed, or everything if `whole`."""
         now = time.monotonic()
         labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
+        labels |= {f"{name}_label": f"deploy.{name}" for name in ("deploy", "copy", "copied")}
         painted = {
             "run": self._run.id,
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._asked() if whole else None,
+            "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
+            "findings": self._found(),
             **self._paint(now, whole),
         }
         return json.dumps(painted)
@@ -45,6 +52,21 @@ class Painter:
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         """`headline`, `note`, `sides` and what else this mode shows."""
         raise NotImplementedError
+
+    def _found(self) -> dict[str, Any] | None:
+        """What stands out; of a run under way nothing yet."""
+        if self._findings is None and self._run.status != "running":
+            colours = {side.label: colour for side, colour in zip(self._run.sides, COLOURS, strict=False)}
+            items = [
+                {
+                    "colour": colours[found.side],
+                    "sentences": [say_problem(sentence, self._locale) for sentence in found.sentences],
+                    "change": found.change and f"{found.change.key} = {found.change.value}",
+                }
+                for found in findings(self._run)
+            ]
+            self._findings = {"title": say("finding.title", self._locale), "items": items}
+        return self._findings
 
     def _phase(self) -> str:
         phase = self._comparison.live.phase if self._comparison else "running"
@@ -72,9 +94,25 @@ class Painter:
         known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
         return " · ".join([place, *known])
 
+    def _deploy(self, side: SideRecord) -> list[tuple[str, str]]:
+        """What starts this side elsewhere, once its engine has told what it is: names and texts."""
+        if not isinstance(side.settings, EngineSettings) or side.device is None:
+            return []
+        made = snippets(self._config, side.settings, side.runtime_version, side.device)
+        return [(say(f"deploy.{kind}", self._locale), text) for kind, text in made.items()]
+
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
-        return {"lines": [*own, *lines], "log": side.log_tail} if own or lines else None
+        if not own and not lines:
+            return None
+        remedy = remedy_of(side)
+        return {
+            "lines": [*own, *([say_problem(remedy.advice, self._locale)] if remedy else []), *lines],
+            "changes": [say_problem(change_label(each), self._locale) for each in remedy.changes]
+            if remedy
+            else [],
+            "log": side.log_tail,
+        }
 
     def _asked(self) -> list[tuple[str, str]]:
         """What was asked and of what, for somebody who opens the run later."""
