@@ -110,7 +110,8 @@ class Search:
 
     def learn(self, record: PointRecord) -> None:
         """Take in what a point came to. Reads its whole run."""
-        found = merits(self._sweep, result_of(record))
+        done = record.run is not None and record.run.status == "done"
+        found = merits(self._sweep, result_of(record)) if done else []
         self.tell(record, found[0].log if found else None)
 
     def tell(self, point: PointRecord | Point, worth: float | None) -> None:
