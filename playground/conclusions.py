@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .claims import claim_of
 from .domain.agreement import run_agreements
 from .domain.records import Problem, Run
 from .domain.rounds import ending, rounds_of, run_verdicts
@@ -9,8 +10,8 @@ from .domain.statistics import compare, headline
 
 
 def conclusions(run: Run) -> list[Problem]:
-    """For each other side one sentence and what a reader must know besides; then why the rounds ended, and whether
-    the answers agree."""
+    """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
+    answers agree, and what becomes of the claim that the preset is about."""
     plan = run.measurement
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
@@ -37,7 +38,8 @@ def conclusions(run: Run) -> list[Problem]:
         side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
-    return sentences
+    told = claim_of(run)
+    return sentences + (told.sentences() if told else [])
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:

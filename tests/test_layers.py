@@ -21,7 +21,7 @@ LAYERS = (
     {"compare", "attached"},
     {"sweep"},
     {"host"},
-    {"facts", "conclusions"},
+    {"facts", "claims", "conclusions"},
     {"report", "charts", "doctor", "tables"},
     {"printed", "sweep_report"},
     {"sweep_cli"},

@@ -128,7 +128,11 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
     preset = presets.load(given[tab.preset])
-    sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
+    # The form has no field for a side's own load profile: it stays the preset's.
+    sides = tuple(
+        form.read(side, given).model_copy(update={"profile": own.profile})
+        for side, own in zip(tab.sides, preset.sides, strict=False)
+    )
     sampling = {
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
