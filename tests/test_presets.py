@@ -9,6 +9,7 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
+from playground.domain.sweep import points_of
 from playground.text import LOCALES, say_problem
 
 REQUIRED = {
@@ -84,7 +85,9 @@ def test_shipped(name: str) -> None:
     labels = [side.label for side in preset.sides]
     assert len(set(labels)) == len(labels)
     # Sides that do not differ compare nothing.
-    assert len({side.engine for side in preset.sides}) > 1
+    assert len({(side.engine, side.profile) for side in preset.sides}) > 1
+    if preset.sweep is not None:
+        assert points_of(preset.sweep, preset.case)
     for text in (preset.title, preset.shows, preset.needs):
         assert text.in_locale("en") == text.en
         assert text.in_locale("zh-CN") == text.zh
