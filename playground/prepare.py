@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import models
 from .config import Config
-from .domain.errors import EngineFailed, InvalidInput, WorkFailed
+from .domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
 from .domain.records import Counters, Problem, Run
 from .domain.settings import AttachedEndpoint, EngineSettings
 from .engine import command, devices, gpu_load, runtime, telemetry
@@ -121,9 +122,7 @@ async def _attach(config: Config, live: Live, index: int, settings: AttachedEndp
     try:
         endpoint = endpoint.knowing(await probe(endpoint, workload.sampling))
     except WorkFailed as error:
-        progress.advance("failed")
-        side.problem = error.as_problem()
-        live.run.problem = Problem("run.side_failed", {"side": side.label, "cause": side.problem})
+        _blame(live, index, error)
         raise
     side.missing = endpoint.capabilities.missing
     side.command = endpoint.as_curl(endpoint.body(workload.conversation, workload.sampling))
@@ -156,32 +155,34 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
     names = {settings.runtime for _, settings in own.values()}
     probed = {name: await asyncio.to_thread(runtime.probe, config, name) for name in names}
     runtimes = [probed[settings.runtime] for _, settings in own.values()]
-    placements = devices.place(
-        [settings for _, settings in own.values()],
-        [its_runtime.device for its_runtime in runtimes],
-        host,
-        in_turns=live.run.mode == "measured",
-    )
+    with _blaming(live, max(own, key=lambda index: own[index][1].gpus, default=0)):
+        placements = devices.place(
+            [settings for _, settings in own.values()],
+            [its_runtime.device for its_runtime in runtimes],
+            host,
+            in_turns=live.run.mode == "measured",
+        )
     wanted: list[Wanted] = []
     seen: Counter[str] = Counter()
     for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
         progress = live.progress[index]
-        target = await _model(config, settings.target, its_runtime.python, progress)
-        draft = settings.draft and await _model(config, settings.draft, its_runtime.python, progress)
         name = _engine_name(settings, its_runtime, placement)
         seen[name] += 1
         # Two equal sides in one place (an A/A check) are two engines all the same.
         name = f"{name}{seen[name]}"
-        built = command.build(
-            settings,
-            its_runtime,
-            placement,
-            target=target,
-            draft=draft or None,
-            uds=Wanted.socket(config, name),
-            native_bf16=host.native_bf16,
-            cpu_kv_gib=config.cpu_kv_gib,
-        )
+        with _blaming(live, index):
+            target = await _model(config, settings.target, its_runtime.python, progress)
+            draft = settings.draft and await _model(config, settings.draft, its_runtime.python, progress)
+            built = command.build(
+                settings,
+                its_runtime,
+                placement,
+                target=target,
+                draft=draft or None,
+                uds=Wanted.socket(config, name),
+                native_bf16=host.native_bf16,
+                cpu_kv_gib=config.cpu_kv_gib,
+            )
         wanted.append(Wanted(name, built, placement))
         side.command, side.placement, side.contended = str(built), str(placement), placement.contended
         side.runtime_version, side.device = its_runtime.version, its_runtime.device
@@ -192,6 +193,25 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
         index: Serving(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
         for index, engine in zip(own, engines, strict=True)
     }
+
+
+def _blame(live: Live, index: int, error: PlaygroundError) -> None:
+    """Why the run can't go on is this side's affair: its pane says so, and what to change there."""
+    side, progress = live.run.sides[index], live.progress[index]
+    progress.advance("failed")
+    side.problem = error.as_problem()
+    side.log_tail = error.log_tail if isinstance(error, EngineFailed) else []
+    cause = {"side": side.label, "cause": side.problem}
+    live.run.problem = live.run.problem or Problem("run.side_failed", cause)
+
+
+@contextmanager
+def _blaming(live: Live, index: int) -> Iterator[None]:
+    try:
+        yield
+    except PlaygroundError as error:
+        _blame(live, index, error)
+        raise
 
 
 async def _model(config: Config, name: str, python: Path, progress: Progress) -> Path:
@@ -210,12 +230,7 @@ async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[
     for index, want, outcome in zip(indices, wanted, outcomes, strict=True):
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
-            progress.advance("failed")
-            side.problem = outcome.as_problem()
-            side.log_tail = outcome.log_tail
-            live.run.problem = live.run.problem or Problem(
-                "run.side_failed", {"side": side.label, "cause": side.problem}
-            )
+            _blame(live, index, outcome)
         else:
             progress.ready_after_s = outcome.ready_after_s
             side.ready_after_s = None if want.name in reused else outcome.ready_after_s

@@ -12,9 +12,11 @@ from .attached import Driven
 from .conclusions import conclusions
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of
 from .domain.workload import Objective
 from .facts import facts, limitations
+from .findings import findings
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
@@ -44,10 +46,23 @@ def print_run(run: Run) -> None:
         print(line)
     if run.problem is not None:
         print(say_problem(run.problem))
+    _print_lines(remedy_lines(run))
     for sentence in conclusions(run):
         print(say_problem(sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
+    for found in findings(run):
+        print("-", *(say_problem(sentence) for sentence in found.sentences))
+
+
+def remedy_lines(run: Run) -> list[str]:
+    """For each side that failed: what to do, and which settings to change."""
+    lines: list[str] = []
+    for side in run.sides:
+        if (remedy := remedy_of(side)) is not None:
+            lines.append(f"{side.label}: {say_problem(remedy.advice)}")
+            lines += [f"  - {say_problem(change_label(change))}" for change in remedy.changes]
+    return lines
 
 
 def _print_race(side: SideRecord) -> None:

@@ -12,8 +12,10 @@ from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgr
 from .domain.claims import Claimed
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of, run_verdicts
 from .domain.statistics import Verdict
+from .findings import Finding, findings
 from .store import Summary
 from .text import Locale, say_problem
 
@@ -40,7 +42,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "claim": claim_document(claim_of(run), locale),
-        "findings": [],
+        "findings": [_finding(found, locale) for found in findings(run)],
     }
 
 
@@ -109,6 +111,18 @@ def claim_document(claimed: Claimed | None, locale: Locale) -> dict[str, Any] | 
     }
 
 
+def _finding(found: Finding, locale: Locale) -> dict[str, Any]:
+    evidence, meaning, remedy = (say_problem(sentence, locale) for sentence in found.sentences)
+    return {
+        "rule": found.rule,
+        "side": found.side,
+        "evidence": evidence,
+        "meaning": meaning,
+        "remedy": remedy,
+        "change": asdict(found.change) if found.change else None,
+    }
+
+
 def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
     return {
         "label": side.label,
@@ -123,7 +137,19 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
         "problem": problem_document(side.problem, locale),
+        "remedy": _remedy(side, locale),
     }
+
+
+def _remedy(side: SideRecord, locale: Locale) -> dict[str, Any] | None:
+    remedy = remedy_of(side)
+    if remedy is None:
+        return None
+    changes = [
+        {"key": change.key, "value": change.value, "label": say_problem(change_label(change), locale)}
+        for change in remedy.changes
+    ]
+    return {"advice": say_problem(remedy.advice, locale), "changes": changes}
 
 
 def side_figures_document(figures: SideFigures) -> dict[str, Any]:

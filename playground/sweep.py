@@ -13,12 +13,13 @@ from statistics import fmean, median
 from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
-from .domain.knobs import Case
+from .domain.knobs import Case, label_of
 from .domain.measurement import Measurement
 from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
     Estimate,
+    Knob,
     Point,
     PointRecord,
     Sweep,
@@ -45,7 +46,12 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
     now = datetime.now().astimezone()
     points = [PointRecord(point.number, point.values) for point in points_of(plan, case)]
-    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), plan, case, points, preset)
+    named = plan.model_copy(update={"knobs": tuple(_labelled(knob, case) for knob in plan.knobs)})
+    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
+
+
+def _labelled(knob: Knob, case: Case) -> Knob:
+    return knob.model_copy(update={"side": knob.side and label_of(case, knob.side)})
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:

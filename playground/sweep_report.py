@@ -7,21 +7,27 @@ from typing import Any
 
 from .claims import claim_of
 from .domain.prediction import Prediction, accuracy
+from .domain.recommendation import recommendation
 from .domain.records import Problem
+from .domain.speculation import break_even, if_accepted, step_cost
 from .domain.sweep import Estimate, Sweep
 from .domain.sweep_results import (
     PointResult,
     described,
+    k_index,
     prediction_errors,
     predictions,
-    recommendation,
     results,
+    speculation_points,
     synthetic,
 )
+from .findings import sweep_findings
 from .report import SCHEMA_VERSION, claim_document, problem_document, side_figures_document, verdict_document
 from .sweep import BESIDE
 from .text import Locale, say_problem
 
+# Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
+BETTER_DRAFTS = (0.6, 0.8)
 # Fewer seconds rarely hold six rounds, whatever the workload.
 TIGHT_S = 15.0
 
@@ -54,6 +60,8 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
     if synthetic(sweep):
         sentences.append(Problem("sweep.is_synthetic"))
+    else:
+        sentences += _theory(sweep)
     if (told := accuracy(prediction_errors(sweep))) is not None:
         sentences.append(told)
     for point in found:
@@ -64,6 +72,22 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
         sentences.append(sweep.problem)
     claimed = claim_of(sweep)
     return sentences + (claimed.sentences() if claimed else [])
+
+
+def _theory(sweep: Sweep) -> list[Problem]:
+    """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
+    whether the longest k goes too far."""
+    groups = speculation_points(sweep)
+    if len(groups) != 1:
+        return []
+    [((label, _), measured)] = groups.items()
+    if k_index(sweep, label) is None:
+        return []
+    points = [point for _, point in measured]
+    best = max(points, key=lambda point: point.speed_up)
+    cost = step_cost(best)
+    sentences = [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
+    return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
 
 
 def plan_document(told: Estimate) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from conftest import ROOT
 LAYERS = (
     {"domain"},
     {"processes", "guard", "text", "config"},
-    {"engine", "load", "store", "models", "convert_gguf", "presets", "prompts", "tokens"},
+    {"engine", "load", "store", "models", "fetch_failures", "convert_gguf", "presets", "prompts", "tokens"},
     {"live"},
     {"prepare"},
     {"contest", "answers"},
@@ -21,6 +21,7 @@ LAYERS = (
     {"compare", "attached"},
     {"sweep"},
     {"host"},
+    {"findings"},
     {"facts", "claims", "conclusions"},
     {"report", "charts", "doctor", "tables"},
     {"printed", "sweep_report"},

@@ -161,7 +161,7 @@ def test_unknown_key(write: Write, line: str, wrong: str, nearest: str) -> None:
         ("gpu = false", "gpu = 3", "settings.bad_value", "gpu"),
         ("gpu = false", "", "settings.missing_key", "gpu"),
         ('target = "t"', "", "settings.missing_key", "target"),
-        ('label = "B"', "", "settings.bad_value", "label"),
+        ('label = "B"', "", "settings.missing_key", "label"),
         ("max_tokens = 9", 'max_tokens = "many"', "settings.bad_value", "workload.sampling.max_tokens"),
         ('dtype = "float32"', 'dtype = "float64"', "settings.bad_value", "knobs.dtype"),
         ('method = "ngram"', 'method = "ngrm"', "settings.bad_value", "speculation"),

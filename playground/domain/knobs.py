@@ -86,10 +86,7 @@ NAMES = sorted({*ENGINE_KNOBS, *WORKLOAD_KNOBS})
 
 
 def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
-    """The case with one knob turned, on one side or (None) on each that has it. Raises InvalidInput.
-
-    A side is named by its label, or by its letter: A is the first.
-    """
+    """The case with one knob turned, on one side or (None) on each that has it. Raises InvalidInput."""
     try:
         if name in WORKLOAD_KNOBS:
             if side is not None:
@@ -103,15 +100,22 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
         raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=detail) from error
 
 
-def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
+def label_of(case: Case, side: str) -> str:
+    """The label of a side that is named by it, or by its letter: A is the first. Raises InvalidInput."""
     labels = [one.label for one in case.sides]
-    if side is not None and side not in labels and side in LETTERS[: len(labels)]:
-        side = labels[LETTERS.index(side)]
-    if side is not None and side not in labels:
-        raise InvalidInput("sweep.unknown_side", side=side, known=", ".join(labels))
-    chosen = [one.label for one in case.sides if one.label == (side or one.label) and _has(one, name)]
+    if side in labels:
+        return side
+    if side in tuple(LETTERS[: len(labels)]):
+        return labels[LETTERS.index(side)]
+    raise InvalidInput("sweep.unknown_side", side=side, known=", ".join(labels))
+
+
+def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
+    own = None if side is None else label_of(case, side)
+    chosen = [one.label for one in case.sides if own in (None, one.label) and _has(one, name)]
     if not chosen:
-        raise InvalidInput("sweep.no_side_has_it", knob=name, side=side or ", ".join(labels))
+        labels = ", ".join(one.label for one in case.sides)
+        raise InvalidInput("sweep.no_side_has_it", knob=name, side=own or labels)
     sides = tuple(_turned(one, name, value) if one.label in chosen else one for one in case.sides)
     return _with(case, sides=sides)
 

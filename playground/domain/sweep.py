@@ -75,6 +75,8 @@ class PointRecord:
     number: int
     values: tuple[Value, ...]
     run: Run | None = None
+    # What `sweep_results.result_of` made of a settled run: every chunk of it is read once.
+    result: object = field(default=None, repr=False, compare=False)
 
     @property
     def settled(self) -> bool:
@@ -140,6 +142,13 @@ def _values(name: str, item: str) -> list[Value]:
         values.append(round(first, 10) if isinstance(first, float) else first)
         first = first * step if sign == "*" else first + step
     return values
+
+
+def value_text(value: Value) -> str:
+    """A value as it is typed."""
+    if value is None:
+        return "default"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(text: str) -> Value:

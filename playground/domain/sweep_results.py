@@ -1,26 +1,34 @@
-"""From a sweep's runs to its curves, predictions, and the setting to deploy. Nothing here is stored."""
+"""From a sweep's runs to its curves and predictions. Nothing here is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from statistics import fmean, stdev
-from typing import Literal
+from statistics import fmean, median, stdev
 
 from .changes import Value
 from .knobs import ACCEPTANCE
 from .measurement import MIN_ROUNDS
-from .metrics import SideFigures, side_figures
+from .metrics import SideFigures, request_figures, side_figures
 from .prediction import Prediction, PredictionError, leave_one_out, predict
-from .records import Problem, Run
+from .records import Problem, Run, Trial
 from .rounds import rounds_of, run_verdicts
 from .settings import EngineSettings
-from .speculation import BestK, SpeculationPoint, best_k, measured_point
-from .statistics import LOWER_IS_BETTER, Verdict, half_width
-from .sweep import PointRecord, Sweep
+from .speculation import SpeculationPoint, measured_point
+from .statistics import Verdict, half_width
+from .sweep import PointRecord, Sweep, value_text
 
 K_NAMES = ("k", "num_speculative_tokens")
+LATENCIES = ("ttft", "tpot", "e2el")
+
+
+@dataclass(frozen=True, slots=True)
+class OverRounds:
+    """A figure's geometric mean over rounds, and from six rounds on its 95% t interval, both of the logs."""
+
+    value: float | None
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class SideResult:
 
     `value` is the workload's objective (ms, tokens/s or requests/s): its geometric mean over rounds, with its 95%
     `interval` from six rounds on. `verdict` compares it with the point's first side; None for that side itself.
+    `throughput` is output tokens/s; `medians` has each round's median of TTFT, TPOT and E2EL in ms, by LATENCIES.
     """
 
     label: str
@@ -36,6 +45,8 @@ class SideResult:
     value: float | None
     interval: tuple[float, float] | None
     verdict: Verdict | None
+    throughput: OverRounds
+    medians: dict[str, OverRounds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,61 +63,95 @@ class PointResult:
         return next((side for side in self.sides if side.label == label), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """The values to deploy; "off": switch speculation off; None: nothing to recommend. `number`: its point."""
-
-    values: tuple[Value, ...] | Literal["off"] | None
-    reason: Problem
-    number: int | None = None
-    side: str | None = None
-
-
 def results(sweep: Sweep) -> list[PointResult]:
     """In the order of the values."""
     return [result_of(point) for point in sweep.points]
 
 
 def result_of(point: PointRecord) -> PointResult:
-    """Reads every chunk of the point's run: not something to do over and over while another one is measured."""
+    """Reads every chunk of the point's run, once it is settled only the first time: not something to do over and
+    over while it is measured."""
+    if isinstance(point.result, PointResult):
+        return point.result
+    found = _result_of(point)
+    if point.settled:
+        point.result = found
+    return found
+
+
+def _result_of(point: PointRecord) -> PointResult:
     run = point.run
     if run is None:
         return PointResult(point.number, point.values, None, (), None)
     rounds = rounds_of(run)
     verdicts = {verdict.side: verdict for verdict in run_verdicts(run, rounds)}
+    rates = rounds_of(run, "throughput")
     limits = run.measurement.limits if run.measurement else None
-    sides = tuple(
-        SideResult(
-            side.label,
-            side_figures(side, limits),
-            *_geometric([each.values[side.label] for each in rounds]),
-            verdicts.get(side.label),
+    sides = []
+    for side in run.sides:
+        if not side.trials:
+            continue
+        own = over_rounds([each.values[side.label] for each in rounds])
+        sides.append(
+            SideResult(
+                side.label,
+                side_figures(side, limits),
+                own.value,
+                own.interval,
+                verdicts.get(side.label),
+                over_rounds([each.values[side.label] for each in rates]),
+                _medians(side.trials[: len(rounds)]),
+            )
         )
-        for side in run.sides
-        if side.trials
-    )
-    return PointResult(point.number, point.values, run.id, sides, run.problem)
+    return PointResult(point.number, point.values, run.id, tuple(sides), run.problem)
 
 
-def _geometric(values: Sequence[float | None]) -> tuple[float | None, tuple[float, float] | None]:
-    """Mean over rounds and its 95% t interval, both of the logs."""
+def _medians(trials: Sequence[Trial]) -> dict[str, OverRounds]:
+    each = [[request_figures(trace) for trace in trial.requests] for trial in trials]
+    return {
+        name: over_rounds([_median([getattr(one, f"{name}_ms") for one in found]) for found in each])
+        for name in LATENCIES
+    }
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def over_rounds(values: Sequence[float | None]) -> OverRounds:
+    """Of one value a round; what is unknown or not above 0 has no log and is left out."""
     logs = [log(value) for value in values if value is not None and value > 0]
     if not logs:
-        return None, None
+        return OverRounds(None, None)
     mean = fmean(logs)
     if len(logs) < MIN_ROUNDS:
-        return exp(mean), None
+        return OverRounds(exp(mean), None)
     half = half_width(stdev(logs), len(logs))
-    return exp(mean), (exp(mean - half), exp(mean + half))
+    return OverRounds(exp(mean), (exp(mean - half), exp(mean + half)))
+
+
+def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of (latency, throughput) those that no other one beats in both, by rising latency."""
+    front: list[tuple[float, float]] = []
+    for latency, rate in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or rate > front[-1][1]:
+            front.append((latency, rate))
+    return front
+
+
+def k_index(sweep: Sweep, label: str) -> int | None:
+    """Which of the knobs is this side's k; None where it is not varied."""
+    knobs = enumerate(sweep.plan.knobs)
+    return next((i for i, knob in knobs if knob.name in K_NAMES and knob.side in (None, label)), None)
 
 
 def speculation_points(sweep: Sweep) -> dict[tuple[str, tuple[Value, ...]], list[tuple[int, SpeculationPoint]]]:
-    """Points of each side that speculates against a first side that does not, grouped by all knobs but k.
+    """Points of each side that speculates against a first side that does not, grouped by all knobs but its k.
 
     The key is the side's label and the other knobs' values; each entry is the point's number and what it measured.
     """
     found: dict[tuple[str, tuple[Value, ...]], list[tuple[int, SpeculationPoint]]] = {}
-    others = [index for index, knob in enumerate(sweep.plan.knobs) if knob.name not in K_NAMES]
     for record, result in zip(sweep.points, results(sweep), strict=True):
         if record.run is None or not result.sides or record.run.measurement is None:
             continue
@@ -116,9 +161,13 @@ def speculation_points(sweep: Sweep) -> dict[tuple[str, tuple[Value, ...]], list
                 continue
             peak = record.run.measurement.profile.peak
             if (point := measured_point(k, peak, side.verdict, side.figures)) is not None:
-                key = (label, tuple(record.values[index] for index in others))
-                found.setdefault(key, []).append((record.number, point))
+                others = _others(record.values, k_index(sweep, label))
+                found.setdefault((label, others), []).append((record.number, point))
     return found
+
+
+def _others(values: Sequence[Value], index: int | None) -> tuple[Value, ...]:
+    return tuple(value for i, value in enumerate(values) if i != index)
 
 
 def _speculating(run: Run) -> dict[str, int]:
@@ -138,14 +187,11 @@ def predictions(sweep: Sweep) -> dict[tuple[int, str], Prediction]:
 
     A point that is measured itself takes no part in its own prediction.
     """
-    index = next((i for i, knob in enumerate(sweep.plan.knobs) if knob.name in K_NAMES), None)
-    if index is None:
-        return {}
     found: dict[tuple[int, str], Prediction] = {}
     for (label, others), measured in speculation_points(sweep).items():
-        for record in sweep.points:
-            k = record.values[index]
-            rest = tuple(value for i, value in enumerate(record.values) if i != index)
+        index = k_index(sweep, label)
+        for record in sweep.points if index is not None else ():
+            k, rest = record.values[index or 0], _others(record.values, index)
             known = [point for number, point in measured if number != record.number]
             if rest == others and isinstance(k, int) and known:
                 [found[record.number, label]] = predict(known, [k])
@@ -162,73 +208,10 @@ def synthetic(sweep: Sweep) -> bool:
     """Whether what is accepted was prescribed: the speed is real, the text means nothing."""
     if any(knob.name == ACCEPTANCE or knob.name.startswith("synthetic_") for knob in sweep.plan.knobs):
         return True
-    own = [side.engine for side in sweep.case.sides if isinstance(side.engine, EngineSettings)]
-    return any(one.speculation.model_dump().get("rejection_sample_method") == "synthetic" for one in own)
-
-
-def recommendation(sweep: Sweep) -> Recommendation:
-    """The best measured values, by the workload's objective."""
-    if not all(knob.of_engines for knob in sweep.plan.knobs):
-        return Recommendation(None, Problem("sweep.circumstance"))
-    if synthetic(sweep):
-        return Recommendation(None, Problem("sweep.synthetic"))
-    if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
-        return found
-    return _best_point(sweep)
-
-
-def _best_k(sweep: Sweep) -> Recommendation | None:
-    """Where k is varied against no speculation: the k to take, or none. Of several sides, the fastest one's."""
-    if len(sweep.plan.knobs) > 1:
-        return None
-    chosen: list[tuple[float, str, BestK, int | None]] = []
-    for (label, _), measured in speculation_points(sweep).items():
-        best = best_k([point for _, point in measured])
-        number, speed = next(((n, p.speed_up) for n, p in measured if p.k == best.k), (None, 1.0))
-        chosen.append((speed, label, best, number))
-    if not chosen:
-        return None
-    _, label, best, number = max(chosen, key=lambda item: item[0])
-    if isinstance(best.k, int):
-        return Recommendation((best.k,), best.reason, number, label)
-    return Recommendation(best.k, best.reason, None, label)
-
-
-def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points. Points are measured one after the other, so that drift between them is
-    part of their difference: where the next best one's interval overlaps, that is said."""
-    lower = sweep.case.workload.objective in LOWER_IS_BETTER
-    varied = {knob.side for knob in sweep.plan.knobs}
-    found = [
-        (result, side)
-        for result in results(sweep)
-        for side in result.sides
-        if side.value is not None and side.interval is not None and (None in varied or side.label in varied)
-    ]
-    if not found:
-        return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    found.sort(key=lambda item: (item[1].value or 0) * (1 if lower else -1))
-    (best, side), *others = found
-    rival = next((item for item in others if item[0].number != best.number), None)
-    params: dict[str, object] = {
-        "side": side.label,
-        "values": described(sweep, best.values),
-        "value": side.value,
-        "metric": Problem(f"sweep.unit_{sweep.case.workload.objective}"),
-    }
-    if rival is None:
-        return Recommendation(best.values, Problem("sweep.only_one", params), best.number, side.label)
-    params["rival"] = described(sweep, rival[0].values)
-    clear = not _overlap(side.interval, rival[1].interval)
-    reason = Problem("sweep.best_clear" if clear else "sweep.best_unsure", params)
-    return Recommendation(best.values, reason, best.number, side.label)
-
-
-def _overlap(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
-    return one is None or other is None or (one[0] <= other[1] and other[0] <= one[1])
+    return any(side.engine.synthetic for side in sweep.case.sides)
 
 
 def described(sweep: Sweep, values: Sequence[Value]) -> str:
     """The knobs with these values, as they are typed."""
     pairs = zip(sweep.plan.knobs, values, strict=True)
-    return ", ".join(f"{knob.key} = {'default' if value is None else value}" for knob, value in pairs)
+    return ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in pairs)

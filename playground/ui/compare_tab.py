@@ -18,7 +18,7 @@ from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, runs, view
+from . import form, measure_form, remedies, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -31,6 +31,7 @@ class CompareTab:
 
     preset: gr.Dropdown
     card: gr.HTML
+    settings: gr.Accordion
     sides: list[form.SideForm]
     prompt: gr.Textbox
     system: gr.Textbox
@@ -70,7 +71,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         lines=4,
         max_lines=10,
     )
-    with gr.Accordion(label("settings"), open=False), gr.Row():
+    with gr.Accordion(label("settings"), open=False) as settings, gr.Row():
         sides = [
             form.build(host.config, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
             for index in range(max(len(presets.load(name).sides) for name in presets.names()))
@@ -91,6 +92,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     return CompareTab(
         preset=preset,
         card=shown,
+        settings=settings,
         sides=sides,
         prompt=prompt,
         system=system,
@@ -103,7 +105,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos=ignore_eos,
         measurement=measurement,
         controls=controls,
-        panes=view.panes(),
+        panes=view.panes(applies=True),
         charts=view.chart_grid(),
     )
 
@@ -123,6 +125,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         return _comparison(tab, host, given, mode)
 
     runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
+    remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:

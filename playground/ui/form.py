@@ -22,6 +22,8 @@ from . import view
 from .labels import label
 
 METHODS = list(SPECULATION_METHODS)
+# The ids of a side's tabs.
+BASICS, KNOBS = "basics", "knobs"
 DRAFTING = ("draft_model", "eagle", "eagle3")
 LOOKUP = ("ngram", "ngram_gpu")
 # Fields of the speculation that have a component of their own; the rest goes through the JSON box.
@@ -77,7 +79,7 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
             model = gr.Textbox(values["model"], label=label("endpoint_model"), max_lines=1)
             api = gr.Dropdown(list(PATHS), value=values["api"], label=label("endpoint_api"))
         with gr.Tabs(visible=not values["attached"]) as engine:
-            with gr.Tab(label("tab_basics")):
+            with gr.Tab(label("tab_basics"), id=BASICS):
                 target = gr.Dropdown(
                     offered,
                     value=values["target"],
@@ -104,7 +106,7 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
                     info=label("more_info"),
                     visible=values["method"] != "off",
                 )
-            with gr.Tab(label("tab_knobs")):
+            with gr.Tab(label("tab_knobs"), id=KNOBS):
                 knobs = gr.HTML(
                     values["knobs"],
                     html_template='<div class="knobs"></div>',
@@ -152,7 +154,7 @@ def build(config: Config, side: Side, visible: bool) -> SideForm:
         knobs=knobs,
     )
     attached.input(_on_attached, attached, [engine, endpoint], show_progress="hidden", queue=False)
-    method.input(_on_method, method, [draft, k, low, high, more], show_progress="hidden", queue=False)
+    method.input(on_method, method, [draft, k, low, high, more], show_progress="hidden", queue=False)
     return form
 
 
@@ -163,7 +165,8 @@ def _choices(knob: str) -> list[str] | None:
     return choices(Knobs, knob)
 
 
-def _text(value: int | float | bool | str) -> str:
+def text_of(value: int | float | bool | str) -> str:
+    """As a knob's field holds it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -171,7 +174,8 @@ def _on_attached(attached: bool) -> list[Any]:
     return [gr.update(visible=not attached), gr.update(visible=attached)]
 
 
-def _on_method(method: str) -> list[Any]:
+def on_method(method: str) -> list[Any]:
+    """What to show of draft, k, lookup_min, lookup_max and more."""
     speculates = method != "off"
     lookup = method in LOOKUP
     shown = (method in DRAFTING, speculates, lookup, lookup, speculates)
@@ -202,7 +206,7 @@ def _values(side: Side) -> dict[str, Any]:
         "runtime": settings.runtime,
         "extra_flags": shlex.join(settings.extra_flags),
         "trust_remote_code": settings.trust_remote_code,
-        "knobs": json.dumps({name: _text(value) for name, value in settings.knobs.overrides().items()}),
+        "knobs": json.dumps({name: text_of(value) for name, value in settings.knobs.overrides().items()}),
     }
 
 
@@ -213,7 +217,7 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     values = _values(side)
     method = values["method"]
     shown = dict(
-        zip((form.draft, form.k, form.lookup_min, form.lookup_max, form.more), _on_method(method), strict=True)
+        zip((form.draft, form.k, form.lookup_min, form.lookup_max, form.more), on_method(method), strict=True)
     )
     engine, endpoint = _on_attached(values["attached"])
     changed: dict[Any, Any] = {
@@ -256,7 +260,7 @@ def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
     method = given[form.method]
     speculation: dict[str, Any] = {"method": method}
     if method != "off":
-        speculation |= {"num_speculative_tokens": given[form.k], **_more(name, given[form.more])}
+        speculation |= {"num_speculative_tokens": given[form.k], **more_fields(name, given[form.more])}
     if method in DRAFTING:
         speculation["model"] = (given[form.draft] or "").strip()
     if method in LOOKUP:
@@ -279,7 +283,8 @@ def _flags(side: str, text: str) -> list[str]:
         raise InvalidInput("ui.flags_bad", side=side, detail=str(error)) from error
 
 
-def _more(side: str, text: str | None) -> dict[str, Any]:
+def more_fields(side: str, text: str | None) -> dict[str, Any]:
+    """Raises InvalidInput for what is no JSON object."""
     if not text or not text.strip():
         return {}
     try:
