@@ -36,17 +36,19 @@ class Figure:
     most: float | None = None
 
     @property
+    def bound(self) -> float | None:
+        return self.most if self.least is None else self.least
+
+    @property
     def standing(self) -> Standing:
-        if self.least is None and self.most is None:
+        if self.bound is None:
             return "holds"
         if self.ratio is None:
             return "can't be said here"
         low, high = self.ratio.interval
-        bound = self.most if self.least is None else self.least
-        assert bound is not None
-        if low <= bound <= high:
+        if low <= self.bound <= high:
             return "can't be said here"
-        return "holds" if (low > bound) == (self.least is not None) else "does not hold"
+        return "holds" if (low > self.bound) == (self.least is not None) else "does not hold"
 
     def told(self) -> Problem:
         """As "1.87x (1.75-1.99)"."""
@@ -58,7 +60,7 @@ class Figure:
     def why_open(self) -> Problem:
         if self.ratio is None:
             return Problem("claim.figure_missing", {"least": MIN_ROUNDS})
-        return Problem("claim.straddles", {"figure": self.told(), "bound": self.least or self.most})
+        return Problem("claim.straddles", {"figure": self.told(), "bound": self.bound})
 
 
 Figures = dict[str, Figure]
@@ -111,7 +113,7 @@ def judged(name: ClaimName, figures: Figures) -> Claimed:
 
 
 def _batching(run: Run) -> Figures:
-    """ "More than doubles offline throughput": 16 -> 64 sequences."""
+    """16 -> 64 sequences at once "more than doubles offline throughput"."""
     return {"speed_up": Figure(speed_up(run), least=2.0)}
 
 
@@ -127,8 +129,8 @@ def _table(run: Run) -> Figures:
 
 
 def _useful_k(sweep: Sweep) -> Figures:
-    """ "k = 5 is a good start, useful range 3-8, gains flatten past 8": flat is at most 5% on top of what the
-    useful range gives."""
+    """The article: "k = 5 is a good start, useful range 3-8, gains flatten past 8". Flat is at most 5% on top of
+    what the useful range gives."""
     found = speed_ups(sweep)
     useful = [ratio for k, ratio in found.items() if 3 <= k <= 8]
     past = [ratio for k, ratio in found.items() if k > 8]
@@ -137,8 +139,8 @@ def _useful_k(sweep: Sweep) -> Figures:
 
 
 def _under_load(sweep: Sweep) -> Figures:
-    """ "A single stream gains little, and its TTFT may get worse; the gain shows under load." Little is less than
-    the 20% that the same article promises at least; the load is the highest concurrency of the sweep."""
+    """The article: "a single stream gains little, and its TTFT may get worse; the gain shows under load". Little is
+    less than the 20% that it promises at least; the load is the highest concurrency of the sweep."""
     found, highest = speed_ups(sweep), max(value for value in sweep.plan.knobs[0].values if isinstance(value, int))
     single, load, alone = found.get(1), found.get(highest), measured_at(sweep, 1)
     return {
@@ -158,14 +160,14 @@ def _continuous(run: Run) -> Figures:
 
 
 def _gpu_memory(run: Run) -> Figures:
-    """ "0.85 -> 0.95 gave 18% more throughput"."""
+    """The article: "0.85 -> 0.95 gave 18% more throughput"."""
     return {"speed_up": Figure(speed_up(run), least=1.18)}
 
 
 def _short_requests(sweep: Sweep) -> Figures:
-    """ "Starves the short ones (mean latency 200 ms -> 1.5 s); long-prefill limits help." The first point sends
-    the short requests alone, the second among long ones: short are those that both send. The first side has no
-    limit."""
+    """The article: "starves the short ones (mean latency 200 ms -> 1.5 s); long-prefill limits help". The first
+    point sends the short requests alone, the second among long ones: short are those that both send. The first
+    side has no limit."""
     runs = [point.run for point in sweep.points]
     if len(runs) != 2 or runs[0] is None or runs[1] is None:
         return {"starved": Figure(None, least=7.5), "helped": Figure(None, most=1.0)}
