@@ -139,8 +139,8 @@ def _useful_k(sweep: Sweep) -> Figures:
 
 
 def _under_load(sweep: Sweep) -> Figures:
-    """The article: "a single stream gains little, and its TTFT may get worse; the gain shows under load". Little is
-    less than the 20% that it promises at least; the load is the highest concurrency of the sweep."""
+    """The article: "a single stream gains little, and its TTFT may get worse; the gain shows under load". Little
+    is less than the 20% that it promises at least; the load is the highest concurrency of the sweep."""
     found, highest = speed_ups(sweep), max(value for value in sweep.plan.knobs[0].values if isinstance(value, int))
     single, load, alone = found.get(1), found.get(highest), measured_at(sweep, 1)
     return {
