@@ -131,11 +131,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
     preset = presets.load(given[tab.preset])
-    # The form has no field for a side's own load profile: it stays the preset's.
-    sides = tuple(
-        form.read(side, given).model_copy(update={"profile": own.profile})
-        for side, own in zip(tab.sides, preset.sides, strict=False)
-    )
+    sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
     sampling = {
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
@@ -144,6 +140,9 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
         "seed": given[tab.seed],
         "ignore_eos": given[tab.ignore_eos],
     }
+    # The form has no field for a side's own load profile: it stays the preset's.
+    profiles = [own.profile for own in preset.sides]
+    sides = tuple(side.model_copy(update={"profile": own}) for side, own in zip(sides, profiles, strict=True))
     workload = {
         "prompt": given[tab.prompt] or "",
         "system": given[tab.system] or None,
