@@ -9,9 +9,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from .domain.base_url import without_secrets
+from .domain.claims import CLAIMS, ClaimName
 from .domain.errors import InvalidInput
 from .domain.knobs import Case
 from .domain.measurement import Measurement
@@ -38,7 +39,7 @@ class Localised(Frozen):
 
 class Preset(Frozen):
     """Two to four sides, a workload, how it is measured, and perhaps what to sweep over. `equal_output` promises
-    the same greedy answer on every side."""
+    the same greedy answer on every side; `claim` is what the experiment is to confirm or refute."""
 
     name: str
     title: Localised
@@ -50,6 +51,13 @@ class Preset(Frozen):
     workload: Workload
     measurement: Measurement = Measurement()
     sweep: SweepPlan | None = None
+    claim: ClaimName | None = None
+
+    @model_validator(mode="after")
+    def _is_the_claims_experiment(self) -> Preset:
+        if self.claim is not None and not CLAIMS[self.claim].fits(len(self.sides), self.sweep):
+            raise ValueError(f"these sides and this sweep are no experiment on the claim {self.claim!r}")
+        return self
 
     @property
     def case(self) -> Case:

@@ -155,6 +155,9 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
         "seed": given[tab.seed],
         "ignore_eos": given[tab.ignore_eos],
     }
+    # The form has no field for a side's own load profile: it stays the preset's.
+    profiles = [own.profile for own in preset.sides]
+    sides = tuple(side.model_copy(update={"profile": own}) for side, own in zip(sides, profiles, strict=True))
     workload = {
         "prompt": given[tab.prompt] or "",
         "system": given[tab.system] or None,
