@@ -22,6 +22,7 @@ from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.rounds import whole_rounds
+from .domain.validation import validate
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
@@ -104,7 +105,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         given = {**workload.model_dump(), "prompt": arguments.prompt}
-        workload = presets.validate(Workload, given, where="--prompt")
+        workload = validate(Workload, given, where="--prompt")
     if measurement is None and arguments.prompts is not None:
         raise InvalidInput("cli.prompts_need_measured")
     if measurement is not None and (arguments.prompt or arguments.prompts):
@@ -159,7 +160,7 @@ def _load(arguments: argparse.Namespace) -> int:
     asked = attached.prompts_for(arguments.prompt, arguments.prompts)
     sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
-    profile = presets.validate(
+    profile = validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
     driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from .base_url import BaseUrl
+from .refusal import refused
 
 PositiveInt = Annotated[int, Field(ge=1)]
 # A folder, a hub id, or a name in the models folder.
@@ -41,10 +42,7 @@ class _Speculating(Frozen):
     def _synthetic_needs_its_method(self) -> _Speculating:
         given = self.synthetic_acceptance_rates is not None or self.synthetic_acceptance_length is not None
         if given != (self.rejection_sample_method == "synthetic"):
-            raise ValueError(
-                "synthetic_acceptance_rates or synthetic_acceptance_length go with "
-                'rejection_sample_method = "synthetic", and that method needs one of them'
-            )
+            raise refused("accepted.synthetic", "rejection_sample_method")
         return self
 
 
@@ -77,9 +75,8 @@ class Ngram(_Speculating):
     @model_validator(mode="after")
     def _min_below_max(self) -> Ngram:
         if self.prompt_lookup_min > self.prompt_lookup_max:
-            raise ValueError(
-                f"prompt_lookup_min ({self.prompt_lookup_min}) must not exceed "
-                f"prompt_lookup_max ({self.prompt_lookup_max})"
+            raise refused(
+                "accepted.lookup", "prompt_lookup_min", low=self.prompt_lookup_min, high=self.prompt_lookup_max
             )
         return self
 
@@ -234,11 +231,4 @@ SPECULATION_METHODS: dict[str, type[Frozen]] = {
     "eagle": Eagle,
     "eagle3": Eagle,
     "mtp": Mtp,
-}
-
-# The members of unions, as they appear in the place of a validation error.
-UNION_MEMBERS: dict[str, type[Frozen]] = {
-    **SPECULATION_METHODS,
-    "EngineSettings": EngineSettings,
-    "AttachedEndpoint": AttachedEndpoint,
 }

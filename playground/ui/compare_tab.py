@@ -13,6 +13,7 @@ from .. import presets
 from ..compare import Comparison
 from ..domain.errors import InvalidInput
 from ..domain.records import Mode
+from ..domain.validation import validate
 from ..domain.workload import Workload
 from ..engine.devices import Machine
 from ..host import Host
@@ -144,7 +145,7 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
         "sampling": sampling,
     }
     measurement, objective = measure_form.read(given[tab.measurement], preset)
-    asked = presets.validate(Workload, {**workload, "objective": objective}, where="prompt")
+    asked = validate(Workload, {**workload, "objective": objective}, where="prompt")
     # Once changed on the page it is not the preset any more.
     unchanged = sides == preset.sides and asked == preset.workload
     if mode == "race":

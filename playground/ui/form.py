@@ -14,9 +14,10 @@ from .. import models
 from ..config import Config
 from ..domain.errors import InvalidInput
 from ..domain.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
+from ..domain.validation import choices, validate
 from ..engine import runtime
 from ..load.endpoint import PATHS
-from ..presets import Side, choices, validate
+from ..presets import Side
 from . import view
 from .labels import label
 

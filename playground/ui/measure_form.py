@@ -14,8 +14,9 @@ from .. import prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.measurement import Measurement, SyntheticPrompts
 from ..domain.records import Problem
+from ..domain.validation import ModelT, validate
 from ..domain.workload import Objective
-from ..presets import ModelT, Preset, validate
+from ..presets import Preset
 from ..text import LOCALES, Locale, say, say_problem
 from . import view
 
