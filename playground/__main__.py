@@ -101,7 +101,7 @@ def _positive(text: str) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    preset = presets.load(arguments.preset)
+    preset = _preset(arguments.preset)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         given = {**workload.model_dump(), "prompt": arguments.prompt}
@@ -114,6 +114,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     run = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
     _print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0 if run.status in ("done", "stopped") else 1
+
+
+def _preset(name_or_path: str) -> presets.Preset:
+    """What was read otherwise than it is written is said on standard error."""
+    preset = presets.load(name_or_path)
+    for note in preset.notes:
+        print(say_problem(note), file=sys.stderr)
+    return preset
 
 
 async def _run_comparison(

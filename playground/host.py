@@ -70,7 +70,9 @@ class Host:
         return made
 
     async def start(self, comparison: Comparison, where: str, *, wait: bool = False) -> None:
-        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting."""
+        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting, and
+        InvalidInput for what a runtime does not have."""
+        await asyncio.to_thread(comparison.check_runtimes)
         labels = " / ".join(side.label for side in comparison.run.sides)
         holder = Holder(labels, where, datetime.now().strftime("%H:%M:%S"), comparison.run.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()

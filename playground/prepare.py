@@ -77,20 +77,27 @@ def check(config: Config, run: Run) -> None:
     """Raises InvalidInput for what this host does not allow. Nothing has started then."""
     labels = Counter(side.label for side in run.sides)
     if (twice := labels.most_common(1)) and twice[0][1] > 1:
-        raise InvalidInput("settings.same_label", label=twice[0][0])
+        raise InvalidInput("settings.same_label", side=twice[0][0], key="label", label=twice[0][0])
     for side in run.sides:
         settings = side.settings
         if isinstance(settings, AttachedEndpoint):
             _endpoint(config, settings)
             continue
         if settings.extra_flags and not config.extra_flags:
-            raise InvalidInput("settings.extra_flags_off", side=side.label)
+            raise InvalidInput("settings.extra_flags_off", side=side.label, key="extra_flags")
         if settings.trust_remote_code and not config.trust_remote_code:
-            raise InvalidInput("settings.remote_code_off", side=side.label)
+            raise InvalidInput("settings.remote_code_off", side=side.label, key="trust_remote_code")
         runtime.interpreter(config, settings.runtime)
         for name in (settings.target, settings.draft):
             if name:
                 models.check_allowed(config, name)
+
+
+def check_runtimes(config: Config, run: Run) -> None:
+    """Raises InvalidInput for what a side's runtime does not have. Takes an import of vLLM the first time."""
+    for side in run.sides:
+        if isinstance(side.settings, EngineSettings):
+            command.check(side.settings, runtime.probe(config, side.settings.runtime), side.label)
 
 
 async def prepare(config: Config, pool: Pool, live: Live) -> list[Serving]:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from .domain.errors import InvalidInput
 from .domain.measurement import Measurement
+from .domain.old_names import modernised
+from .domain.records import Problem
 from .domain.settings import EngineSettings, Frozen, SideSettings
 from .domain.validation import nearest_of, validate
 from .domain.workload import Workload
@@ -49,6 +51,12 @@ class Preset(Frozen):
     sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
     workload: Workload
     measurement: Measurement = Measurement()
+    _notes: tuple[Problem, ...] = PrivateAttr(())
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """What was read in a preset's file otherwise than it is written: old names, translated."""
+        return self._notes
 
 
 def names() -> list[str]:
@@ -81,17 +89,28 @@ def load(name_or_path: str) -> Preset:
     sides = document.get("sides", [])
     if not isinstance(common, dict) or not isinstance(sides, list):
         raise InvalidInput("preset.bad_shape", file=path.name)
-    document["sides"] = [_side(common, side, path.name) for side in sides]
-    return validate(Preset, {"name": path.stem, **document}, where=path.name)
+    notes: list[Problem] = []
+    common = _modernised(common, f"{path.name}, common", notes)
+    document["sides"] = [_side(common, side, path.name, notes) for side in sides]
+    preset = validate(Preset, {"name": path.stem, **document}, where=path.name)
+    preset._notes = tuple(notes)
+    return preset
 
 
-def _side(common: Mapping[str, Any], side: object, file: str) -> object:
+def _modernised(settings: Mapping[str, Any], where: str, notes: list[Problem]) -> dict[str, Any]:
+    made, said = modernised(settings)
+    notes += [Problem("old.at", {"where": where, "note": note}) for note in said]
+    return made
+
+
+def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Problem]) -> object:
     """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side
     own = {key: value for key, value in side.items() if key != "label"}
     label = {"label": side["label"]} if "label" in side else {}
     if "base_url" not in own:
+        own = _modernised(own, f"{file}, {side.get('label', '-')}", notes)
         return {**label, "engine": _merged(common, own)}
     if mixed := sorted(own.keys() & EngineSettings.model_fields.keys()):
         raise InvalidInput("settings.attached_mixed", where=file, side=side.get("label"), keys=", ".join(mixed))

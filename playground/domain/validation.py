@@ -50,7 +50,7 @@ ACCEPTED: dict[str, tuple[str, str | None]] = {
 }
 
 
-def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> ModelT:
+def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Problem) -> ModelT:
     """Make `model` of `values`. The first thing wrong becomes one InvalidInput; its `key` is the dotted field."""
     try:
         return model.model_validate(values)
@@ -62,7 +62,7 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str) -> Mode
         raise refusal from None
 
 
-def _refusal(model: type[BaseModel], found: ErrorDetails, where: str) -> InvalidInput:
+def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) -> InvalidInput:
     path, _ = _walk(model, found["loc"])
     context = dict(found.get("ctx", {}))
     kind = found["type"]

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..domain.errors import InvalidInput
-from ..domain.settings import EngineSettings, Frozen
+from ..domain.old_names import replacement
+from ..domain.records import Problem
+from ..domain.settings import SPECULATION_METHODS, EngineSettings, Frozen
+from ..domain.validation import nearest_of
 from .devices import Placement
 from .runtime import Runtime
 
 SERVED_NAME = "playground"
 # Of a whole card, for all engines on it together: vLLM's own default of 0.92 less what a second context takes.
 SHARED_GPU_UTILIZATION = 0.9
+SPECULATION_FLAG = "--speculative-config"
+# Newer than the JSON; its choices are the methods that a version has.
+METHOD_FLAG = "--spec-method"
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
 
 
@@ -43,7 +50,7 @@ def build(
     native_bf16: bool,
     cpu_kv_gib: int,
 ) -> Command:
-    """Raises InvalidInput for a knob that this runtime does not have."""
+    """The settings were checked: this runtime has what they name."""
     argv = [str(runtime.python), "-m", runtime.entry_point]
     argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
     # The host is given although a Unix socket is served: the default binds every interface.
@@ -51,13 +58,49 @@ def build(
     for name, value in _knobs(settings, placement, native_bf16).items():
         argv += _flag(runtime, name, value)
     if settings.speculates:
-        argv += ["--speculative-config", json.dumps(speculative_config(settings.speculation, draft))]
+        argv += [SPECULATION_FLAG, json.dumps(speculative_config(settings.speculation, draft))]
         if runtime.knows(PER_STEP_FLAG):
             argv += [PER_STEP_FLAG, "detailed"]
     if settings.trust_remote_code:
         argv.append("--trust-remote-code")
     argv += settings.extra_flags
     return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
+
+
+def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
+    """Raises InvalidInput for a knob, a value, a method or an extra flag that this runtime does not have: which,
+    and what does its job there."""
+    where = {"side": side, "version": runtime.version}
+    for name, value in settings.knobs.overrides().items():
+        _check_flag(runtime, _flag_of(name), f"knobs.{name}", where)
+        accepted = runtime.choices.get(_flag_of(name))
+        if accepted and str(value) not in accepted:
+            raise InvalidInput(
+                "settings.choice_missing", **where, key=f"knobs.{name}", value=value, accepted=", ".join(accepted)
+            )
+    if settings.speculates:
+        _check_flag(runtime, SPECULATION_FLAG, "speculation.method", where)
+        method, known = settings.speculation.method, runtime.choices.get(METHOD_FLAG)
+        if known and method not in known:
+            accepted = tuple(name for name in SPECULATION_METHODS if name in known)
+            key = "speculation.method"
+            raise InvalidInput(
+                "settings.choice_missing", **where, key=key, value=method, accepted=", ".join(accepted)
+            )
+    for word in settings.extra_flags:
+        if word.startswith("--"):
+            # Dots lead into a flag's JSON; vLLM takes underscores for dashes.
+            flag = re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")
+            _check_flag(runtime, flag, "extra_flags", where)
+
+
+def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str]) -> None:
+    if runtime.knows(flag):
+        return
+    if (instead := replacement(flag)) is None:
+        nearest = nearest_of(flag, sorted(runtime.flags))
+        instead = Problem("settings.flag_nearest", {"nearest": nearest})
+    raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
 
 
 def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[str, object]:
@@ -77,10 +120,12 @@ def _knobs(
     return knobs
 
 
+def _flag_of(knob: str) -> str:
+    return "--" + knob.replace("_", "-")
+
+
 def _flag(runtime: Runtime, name: str, value: int | float | bool | str) -> list[str]:
-    flag = "--" + name.replace("_", "-")
-    if not runtime.knows(flag):
-        raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
+    flag = _flag_of(name)
     if value is True:
         return [flag]
     if value is False:
