@@ -128,9 +128,10 @@ async def _run_comparison(
     preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
 ) -> Run:
     host = Host(Config.from_environment())
+    # Checked first: for what can't be, not even a database is made.
+    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
     host.open()
     try:
-        comparison = host.comparison(preset.sides, workload, measurement, preset.name)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, comparison.stop)

@@ -83,8 +83,9 @@ def load(name_or_path: str) -> Preset:
     except OSError as error:
         nearest = nearest_of(name_or_path, names())
         raise InvalidInput("preset.missing", name=name_or_path, nearest=nearest) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput("preset.not_toml", file=path.name, detail=str(error)) from error
+    except (ValueError, RecursionError) as error:
+        # Not only TOMLDecodeError: bytes that are no text, numbers of thousands of digits.
+        raise InvalidInput("preset.not_toml", file=path.name, detail=str(error).splitlines()[0]) from error
     common = document.pop("common", {})
     sides = document.get("sides", [])
     if not isinstance(common, dict) or not isinstance(sides, list):
@@ -98,7 +99,7 @@ def load(name_or_path: str) -> Preset:
 
 
 def _modernised(settings: Mapping[str, Any], where: str, notes: list[Problem]) -> dict[str, Any]:
-    made, said = modernised(settings)
+    made, said = modernised(settings, where)
     notes += [Problem("old.at", {"where": where, "note": note}) for note in said]
     return made
 

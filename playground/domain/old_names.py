@@ -70,7 +70,7 @@ def replacement(name: str) -> Problem | None:
     return found.explained(bare(name)) if found else None
 
 
-def modernised(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def modernised(settings: Mapping[str, Any], where: str | Problem) -> tuple[dict[str, Any], list[Problem]]:
     """Engine settings as somebody wrote them, with today's names; each translation explained.
 
     Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What is
@@ -85,13 +85,13 @@ def modernised(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[Proble
             places.append(made[group])
     old = [(place, name) for place in places for name in place if _is_old(name, place is made.get("speculation"))]
     for place, name in old:
-        notes += adopt(made, name, place.pop(name))
+        notes += adopt(made, name, place.pop(name), where)
     if isinstance(flags := made.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
         kept: list[str] = []
         for words in options(flags):
             name, value = split(words)
             if _is_old(name, False):
-                notes += adopt(made, name, value)
+                notes += adopt(made, name, value, where)
             else:
                 kept += words
         made["extra_flags"] = kept
@@ -111,7 +111,7 @@ def _is_old(name: str, in_speculation: bool) -> bool:
     return not (in_speculation and found.now == f"speculation.{name}")
 
 
-def adopt(settings: dict[str, Any], name: str, value: object) -> list[Problem]:
+def adopt(settings: dict[str, Any], name: str, value: object, where: str | Problem) -> list[Problem]:
     """Put an old name's value where it belongs today, in nested settings; says what was done."""
     name = bare(name)
     old = OLD_NAMES[name]
@@ -122,7 +122,9 @@ def adopt(settings: dict[str, Any], name: str, value: object) -> list[Problem]:
             # Refused when it is validated.
             return []
         if key in inner and str(inner[key]) != str(value):
-            raise InvalidInput("old.given_twice", old=name, value=value, new=old.now, other=inner[key])
+            raise InvalidInput(
+                "old.given_twice", where=where, key=old.now, old=name, value=value, new=old.now, other=inner[key]
+            )
         inner[key] = value
         if group == "speculation":
             complete(inner)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import python_call
-from .command_words import bare, is_option, options, split, words
+from .command_words import bare, is_option, options, split, takes_values, words
 from .errors import InvalidInput
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .records import Problem
 from .settings import EngineSettings, Knobs
 from .validation import validate
 
+# Where an error's field is.
+WHERE = Problem("paste.where")
 # More is no command line.
 LONGEST = 20_000
 MODULES = ("vllm.entrypoints", "vllm.scripts")
@@ -126,7 +128,7 @@ class _Collected:
         elif name == "trust_remote_code" or negated == "trust_remote_code":
             self.settings["trust_remote_code"] = negated is None
         elif name in Knobs.model_fields:
-            self.settings["knobs"][name] = _human(name, value)
+            self._knob(name, value)
         elif negated in Knobs.model_fields:
             self.settings["knobs"][negated] = False
         elif name in OLD_NAMES and not OLD_NAMES[name].still_in:
@@ -137,6 +139,11 @@ class _Collected:
             self.notes.append(Problem("paste.config_file", {"file": value}))
         else:
             self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
+
+    def _knob(self, name: str, value: Any) -> None:
+        if value is True and takes_values(f"--{name}"):
+            raise InvalidInput("paste.no_value", name=name)
+        self.settings["knobs"][name] = _human(name, value)
 
     def _speculation(self, value: Any, key: str) -> None:
         if key:
@@ -159,7 +166,7 @@ class _Collected:
     def finished(self, notes: Iterable[Problem]) -> PastedSettings:
         # Last, so that a new name beside its old one is seen.
         for name, value in self.old:
-            self.notes += adopt(self.settings, name, value)
+            self.notes += adopt(self.settings, name, value, WHERE)
         speculation = self.settings["speculation"]
         if speculation:
             self.notes += _as_vllm_reads(speculation)
@@ -167,8 +174,8 @@ class _Collected:
             del self.settings["speculation"]
         if "target" not in self.settings:
             raise InvalidInput("paste.no_model")
-        settings, more = modernised(self.settings)
-        made = validate(EngineSettings, settings, where=Problem("paste.where"))
+        settings, more = modernised(self.settings, WHERE)
+        made = validate(EngineSettings, settings, where=WHERE)
         return PastedSettings(made, (*notes, *self.notes, *more))
 
 

@@ -78,7 +78,8 @@ def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) 
         _, inner = _walk(model, found["loc"][:-1])
         nearest = nearest_of(str(path[-1]), _keys(inner))
         return InvalidInput("settings.unknown_key", where=where, key=key, nearest=nearest)
-    if kind == "missing":
+    if kind == "missing" or found["input"] is None:
+        # An emptied field is None.
         return InvalidInput("settings.missing_key", where=where, key=key)
     if path[-1:] == ["base_url"]:
         return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(found["input"])))

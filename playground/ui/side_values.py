@@ -97,7 +97,8 @@ def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Problem]]:
             "knobs": json.loads(values["knobs"] or "{}"),
             "trust_remote_code": bool(values["trust_remote_code"]),
             "extra_flags": _flags(name, values["extra_flags"] or ""),
-        }
+        },
+        where=name,
     )
     return Side(label=name, engine=validate(EngineSettings, settings, where=name)), notes
 
