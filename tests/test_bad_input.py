@@ -70,6 +70,8 @@ KNOBS: list[tuple[str, Any, str]] = [
     ("max_num_seqs", "abc", "a whole number"),
     ("max_num_seqs", 1.5, "a whole number"),
     ("max_num_seqs", "1,000", "a whole number"),
+    ("max_num_seqs", True, "not be true or false"),
+    ("gpu_memory_utilization", True, "not be true or false"),
     ("max_num_seqs", [8], "a whole number"),
     ("max_num_batched_tokens", 0, "at least 1"),
     ("max_num_batched_tokens", "2k", "a whole number"),
@@ -133,7 +135,7 @@ def test_knob(knob: str, value: Any, accepted: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         validate(EngineSettings, {"target": "t", "knobs": {knob: value}}, where="A")
     assert caught.value.params["key"] == f"knobs.{knob}"
-    sentence_of(caught.value, "A", knob, str(value)[:20])
+    sentence_of(caught.value, "A", knob, "true" if value is True else str(value)[:20])
     assert accepted in say_problem(caught.value)
 
 

@@ -5,9 +5,17 @@ Names are vLLM's own. None always means "the engine's own default" and is never 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from .base_url import BaseUrl
 from .refusal import refused
@@ -17,10 +25,24 @@ PositiveInt = Annotated[int, Field(ge=1)]
 ModelName = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
 
 
+def _allows(annotation: object, kind: type) -> bool:
+    return annotation is kind or any(_allows(one, kind) for one in get_args(annotation))
+
+
 class Frozen(BaseModel):
     """Validated when made, then immutable; a key it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_no_number(cls, values: Any) -> Any:
+        """pydantic would take true for 1."""
+        for name, value in values.items() if isinstance(values, dict) else ():
+            field = cls.model_fields.get(name)
+            if isinstance(value, bool) and field and not _allows(field.annotation, bool):
+                raise refused("accepted.no_truth_value", name, value=str(value).lower())
+        return values
 
 
 class SpeculationOff(Frozen):
