@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import signal
 import sys
-from typing import Any
 
-from . import attached, doctor, presets
+from . import attached, doctor, presets, sweep_cli
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
@@ -26,7 +24,7 @@ from .domain.validation import validate
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
-from .printed import csv_of, print_load, print_run, round_lines
+from .printed import csv_of, print_json, print_load, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
 from .text import say, say_problem
@@ -60,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--mode", choices=["race", "measured"], default="race", help=say("cli.mode"))
     compare.add_argument("--json", action="store_true", help=say("cli.json"))
     compare.set_defaults(verb=_compare)
+
+    sweep_cli.add_to(verbs)
 
     load = verbs.add_parser("load", help=say("cli.load"))
     load.add_argument("--base-url", required=True, help=say("cli.base_url"))
@@ -101,7 +101,7 @@ def _positive(text: str) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    preset = _preset(arguments.preset)
+    preset = sweep_cli.preset_of(arguments.preset)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         given = {**workload.model_dump(), "prompt": arguments.prompt}
@@ -112,16 +112,8 @@ def _compare(arguments: argparse.Namespace) -> int:
         # One prompt given: that one, again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
     run = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
-    _print_json(compare_document(run)) if arguments.json else print_run(run)
+    print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0 if run.status in ("done", "stopped") else 1
-
-
-def _preset(name_or_path: str) -> presets.Preset:
-    """What was read otherwise than it is written is said on standard error."""
-    preset = presets.load(name_or_path)
-    for note in preset.notes:
-        print(say_problem(note), file=sys.stderr)
-    return preset
 
 
 async def _run_comparison(
@@ -173,7 +165,7 @@ def _load(arguments: argparse.Namespace) -> int:
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
     driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))
-    _print_json(load_document(driven)) if arguments.json else print_load(driven)
+    print_json(load_document(driven)) if arguments.json else print_load(driven)
     if not driven.answered:
         problem = driven.traces[-1].problem
         raise WorkFailed("load.none_answered", cause=problem)
@@ -187,7 +179,7 @@ def _history() -> History:
 def _history_list(arguments: argparse.Namespace) -> int:
     found = _history().summaries()
     if arguments.json:
-        _print_json([summary_document(summary) for summary in found])
+        print_json([summary_document(summary) for summary in found])
         return 0
     for item in found:
         sides = " | ".join(item.labels)
@@ -204,15 +196,21 @@ def _found(run_id: str) -> Run:
 
 
 def _history_show(arguments: argparse.Namespace) -> int:
+    if (sweep := _history().sweep(arguments.id)) is not None:
+        sweep_cli.show(sweep, as_json=arguments.json)
+        return 0
     run = _found(arguments.id)
-    _print_json(compare_document(run)) if arguments.json else print_run(run)
+    print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0
 
 
 def _history_export(arguments: argparse.Namespace) -> int:
+    if arguments.format == "json" and (sweep := _history().sweep(arguments.id)) is not None:
+        sweep_cli.show(sweep, as_json=True)
+        return 0
     run = _found(arguments.id)
     if arguments.format == "json":
-        _print_json(compare_document(run))
+        print_json(compare_document(run))
     elif arguments.format == "csv":
         print(csv_of(run), end="")
     else:
@@ -225,17 +223,13 @@ def _history_export(arguments: argparse.Namespace) -> int:
 def _doctor(arguments: argparse.Namespace) -> int:
     checks = doctor.examine(Config.from_environment())
     if arguments.json:
-        _print_json([check.as_document() for check in checks])
+        print_json([check.as_document() for check in checks])
     else:
         for check in checks:
             print(f"[{say(f'doctor.{check.state}')}] {say_problem(check.finding)}")
     if any(check.state == "broken" for check in checks):
         raise WorkFailed("doctor.not_ready")
     return 0
-
-
-def _print_json(document: Any) -> None:
-    print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 if __name__ == "__main__":

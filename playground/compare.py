@@ -17,12 +17,12 @@ from .domain.errors import InvalidInput, PlaygroundError
 from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem, Run, SideRecord, Status
 from .domain.settings import EngineSettings
+from .domain.sides import Side
 from .domain.workload import Prompt, Workload
 from .engine.pool import Pool
 from .live import Live, Progress
 from .measure import Measured
 from .prepare import Serving
-from .presets import Side
 from .race import Race
 from .store import History
 from .tokens import tokenizer
@@ -47,6 +47,7 @@ class Comparison:
         workload: Workload,
         measurement: Measurement | None = None,
         preset: str | None = None,
+        sweep_id: str | None = None,
     ) -> None:
         now = datetime.now().astimezone()
         self.run = Run(
@@ -56,7 +57,8 @@ class Comparison:
             workload=workload,
             measurement=measurement,
             preset=preset,
-            sides=[SideRecord(side.label, side.engine) for side in sides],
+            sweep_id=sweep_id,
+            sides=[SideRecord(side.label, side.engine, profile=side.profile) for side in sides],
             seed=workload.sampling.seed,
         )
         self.live = Live(self.run, [Progress() for _ in sides])
@@ -67,6 +69,15 @@ class Comparison:
         self._contest: Contest | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def id(self) -> str:
+        return self.run.id
+
+    @property
+    def title(self) -> str:
+        """For whoever finds the engines taken."""
+        return " / ".join(side.label for side in self.run.sides)
 
     @property
     def finished(self) -> bool:
@@ -88,7 +99,7 @@ class Comparison:
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
-        prepare.check_runtimes(self._config, self.run)
+        prepare.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""

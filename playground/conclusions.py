@@ -6,6 +6,7 @@ from .domain.agreement import run_agreements
 from .domain.records import Problem, Run
 from .domain.rounds import ending, rounds_of, run_verdicts
 from .domain.statistics import compare, headline
+from .findings import drift_of
 
 
 def conclusions(run: Run) -> list[Problem]:
@@ -15,14 +16,16 @@ def conclusions(run: Run) -> list[Problem]:
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
     sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
+    # Once the run has ended, drift and failures are findings, with what to do about them.
+    ended = run.status != "running"
     overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
     sentences = []
     for verdict in found:
         sentences.append(headline(verdict, sent, run.asked if isinstance(plan and plan.prompts, str) else None))
         sentences += [Problem("measured.overall", overall[verdict.side])] if verdict.side in overall else []
-        if verdict.reason is not None:
+        if verdict.reason is not None and not (ended and drift_of(verdict)):
             sentences.append(verdict.reason)
-    sentences += _failures(run)
+    sentences += [] if ended else _failures(run)
     if len(set(sent)) > 1 and run.workload.objective in ("tpot", "ttft"):
         sentences.append(Problem("measured.unlike_prompts"))
     why = ending(run, rounds, found)

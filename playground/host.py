@@ -11,10 +11,14 @@ import filelock
 from .compare import Comparison
 from .config import Config
 from .domain.measurement import Measurement
+from .domain.settings import EngineSettings
+from .domain.sides import Side
+from .domain.sweep import Estimate, Sweep
 from .domain.workload import Workload
+from .engine import runtime
 from .engine.pool import Holder, Pool
-from .presets import Side
 from .store import History
+from .sweep import Sweeping, estimate
 
 CLOSE_S = 5.0
 
@@ -27,8 +31,9 @@ class Host:
         self.history = History(config.db)
         self.pool = Pool(config)
         self.latest: Comparison | None = None
+        self.latest_sweep: Sweeping | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[str, Comparison] = {}
+        self._waiting: dict[str, Comparison | Sweeping] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_watch: asyncio.Task[None] | None = None
 
@@ -48,8 +53,10 @@ class Host:
 
     async def close(self) -> None:
         """Stop the run and every engine."""
-        if self.latest is not None and not self.latest.finished:
-            self.latest.stop()
+        under_way = [job for job in (self.latest_sweep, self.latest) if job is not None and not job.finished]
+        for job in under_way:
+            job.stop()
+        if under_way:
             # Kindly first: what arrived so far is written down.
             await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
         for task in self._tasks:
@@ -69,41 +76,65 @@ class Host:
         made.check()
         return made
 
-    async def start(self, comparison: Comparison, where: str, *, wait: bool = False) -> None:
+    def sweeping(self, sweep: Sweep) -> Sweeping:
+        """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet."""
+        made = Sweeping(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
+        made.check()
+        return made
+
+    def estimate(self, sweep: Sweep) -> Estimate:
+        """What is left of the sweep will take at most so long. Blocking: it may have to ask a runtime."""
+        return estimate(self.history, sweep, self._device(sweep))
+
+    def _device(self, sweep: Sweep) -> str:
+        own = [side.engine for side in sweep.case.sides if isinstance(side.engine, EngineSettings)]
+        return runtime.probe(self.config, own[0].runtime).device if own else "cpu"
+
+    def _show(self, comparison: Comparison) -> None:
+        self.latest = comparison
+
+    async def start(self, job: Comparison | Sweeping, where: str, *, wait: bool = False) -> None:
         """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting, and
         InvalidInput for what a runtime does not have."""
-        await asyncio.to_thread(comparison.check_runtimes)
-        labels = " / ".join(side.label for side in comparison.run.sides)
-        holder = Holder(labels, where, datetime.now().strftime("%H:%M:%S"), comparison.run.id)
+        await asyncio.to_thread(job.check_runtimes)
+        holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[comparison.run.id] = comparison
-        self._keep(asyncio.create_task(self._execute(comparison, holder, wait, begun)))
+        self._waiting[job.id] = job
+        self._keep(asyncio.create_task(self._execute(job, holder, wait, begun)))
         if not wait:
             await begun
 
     def followed(self, run_id: str) -> Comparison | None:
         """The comparison of that id, if it runs or waits here, or was the last to run."""
-        if self.latest is not None and self.latest.run.id == run_id:
-            return self.latest
-        return self._waiting.get(run_id)
+        found = self.latest if self.latest is not None and self.latest.id == run_id else self._waiting.get(run_id)
+        return found if isinstance(found, Comparison) else None
+
+    def followed_sweep(self, sweep_id: str) -> Sweeping | None:
+        """The sweep of that id, likewise."""
+        last = self.latest_sweep
+        found = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
+        return found if isinstance(found, Sweeping) else None
 
     async def _execute(
-        self, comparison: Comparison, holder: Holder, wait: bool, begun: asyncio.Future[None]
+        self, job: Comparison | Sweeping, holder: Holder, wait: bool, begun: asyncio.Future[None]
     ) -> None:
         try:
             async with self.pool.lease(holder, wait=wait):
                 begun.set_result(None)
                 # It may have been stopped while it waited in line.
-                if not comparison.finished:
-                    self.latest = comparison
-                    await comparison.execute()
+                if not job.finished:
+                    if isinstance(job, Sweeping):
+                        self.latest_sweep = job
+                    else:
+                        self._show(job)
+                    await job.execute()
         except Exception as error:
             if begun.done():
                 raise
-            comparison.refuse(error)
+            job.refuse(error)
             begun.set_exception(error)
         finally:
-            self._waiting.pop(comparison.run.id, None)
+            self._waiting.pop(job.id, None)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         """The event loop holds tasks only weakly."""

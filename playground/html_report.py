@@ -9,6 +9,7 @@ from .charts import charts_of
 from .conclusions import conclusions
 from .domain.records import Run, SideRecord
 from .facts import facts, limitations
+from .findings import findings
 from .tables import STATISTICS, errors, tables
 from .text import Locale, say, say_problem
 
@@ -40,11 +41,13 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
         for trace in side.requests:
             yield f"<pre>{escape(trace.output_text)}</pre>"
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
+    yield from _findings(run, locale)
 
 
 def _measured(run: Run, locale: Locale) -> Iterable[str]:
     for sentence in conclusions(run):
         yield f"<p><strong>{escape(say_problem(sentence, locale))}</strong></p>"
+    yield from _findings(run, locale)
     found = tables(run, locale)
     labels = [side.label for side in run.sides]
     spread = [
@@ -60,6 +63,13 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
     for side in run.sides:
         yield from _head(run, side, locale)
         yield from (f"<p>{escape(line)}</p>" for line in errors(side.requests, locale))
+
+
+def _findings(run: Run, locale: Locale) -> Iterable[str]:
+    found = [" ".join(say_problem(part, locale) for part in finding.sentences) for finding in findings(run)]
+    if found:
+        items = "".join(f"<li>{escape(text)}</li>" for text in found)
+        yield f"<h3>{escape(say('finding.title', locale))}</h3><ul>{items}</ul>"
 
 
 def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:

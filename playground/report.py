@@ -10,8 +10,10 @@ from .attached import Driven
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
+from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of, run_verdicts
 from .domain.statistics import Verdict
+from .findings import Finding, findings
 from .store import Summary
 from .text import Locale, say_problem
 
@@ -32,12 +34,12 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
         "measurement": run.measurement.model_dump(mode="json", exclude_none=True) if run.measurement else None,
         "seed": run.seed,
-        "problem": _problem(run.problem, locale),
+        "problem": problem_document(run.problem, locale),
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
-        "verdicts": [_verdict(verdict, locale) for verdict in run_verdicts(run, rounds)],
+        "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
-        "findings": [],
+        "findings": [_finding(found, locale) for found in findings(run)],
     }
 
 
@@ -47,7 +49,7 @@ def load_document(driven: Driven) -> dict[str, Any]:
         "url": driven.endpoint.url,
         "model": driven.endpoint.model,
         "profile": driven.profile.model_dump(mode="json", exclude_none=True),
-        "figures": _side_figures(trace_figures(driven.traces)),
+        "figures": side_figures_document(trace_figures(driven.traces)),
         "client_cpu_s": driven.client_cpu_s,
         "wall_s": driven.wall_s,
     }
@@ -74,7 +76,7 @@ def _agreement(found: Agreement, labels: Sequence[str], locale: Locale) -> dict[
         "near_tie_nats": greedy and greedy.near_tie_nats,
         "divergences": [_divergence(difference) for difference in greedy.differences] if greedy else [],
         "sampled": asdict(found.check) if isinstance(found, SampledAgreement) else None,
-        "statement": _problem(found.statement(), locale),
+        "statement": problem_document(found.statement(), locale),
     }
 
 
@@ -88,10 +90,22 @@ def _divergence(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict, locale: Locale) -> dict[str, Any]:
+def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
         "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+    }
+
+
+def _finding(found: Finding, locale: Locale) -> dict[str, Any]:
+    evidence, meaning, remedy = (say_problem(sentence, locale) for sentence in found.sentences)
+    return {
+        "rule": found.rule,
+        "side": found.side,
+        "evidence": evidence,
+        "meaning": meaning,
+        "remedy": remedy,
+        "change": asdict(found.change) if found.change else None,
     }
 
 
@@ -102,16 +116,29 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
         "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
         "command": side.command or None,
         "contended": side.contended,
+        "profile": side.profile.model_dump(mode="json", exclude_none=True) if side.profile else None,
         "missing": list(side.missing),
-        "figures": _side_figures(side_figures(side, run.measurement.limits if run.measurement else None)),
+        "figures": side_figures_document(side_figures(side, run.measurement.limits if run.measurement else None)),
         "requests": [
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
-        "problem": _problem(side.problem, locale),
+        "problem": problem_document(side.problem, locale),
+        "remedy": _remedy(side, locale),
     }
 
 
-def _side_figures(figures: SideFigures) -> dict[str, Any]:
+def _remedy(side: SideRecord, locale: Locale) -> dict[str, Any] | None:
+    remedy = remedy_of(side)
+    if remedy is None:
+        return None
+    changes = [
+        {"key": change.key, "value": change.value, "label": say_problem(change_label(change), locale)}
+        for change in remedy.changes
+    ]
+    return {"advice": say_problem(remedy.advice, locale), "changes": changes}
+
+
+def side_figures_document(figures: SideFigures) -> dict[str, Any]:
     document = asdict(figures)
     document["errors"] = {name.removeprefix("stream."): count for name, count in figures.errors.items()}
     return document
@@ -126,7 +153,7 @@ def _request(trace: RequestTrace, locale: Locale) -> dict[str, Any]:
         "finish_reason": trace.finish_reason,
         "chunks": [[round(chunk.ms, 3), chunk.tokens] for chunk in trace.chunks],
         "figures": _request_figures(request_figures(trace)),
-        "problem": _problem(trace.problem, locale),
+        "problem": problem_document(trace.problem, locale),
     }
 
 
@@ -137,7 +164,7 @@ def _request_figures(figures: RequestFigures) -> dict[str, Any]:
     return document
 
 
-def _problem(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
+def problem_document(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
     if problem is None:
         return None
     return {"id": problem.message_id, "message": say_problem(problem, locale)}

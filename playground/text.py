@@ -35,13 +35,25 @@ def say(message_id: str, locale: Locale = "en", **params: object) -> str:
     return table()[message_id][locale].format(**params)
 
 
+class _Told(dict[str, object]):
+    """What a problem keeps. A parameter that an older version did not keep is unknown."""
+
+    def __missing__(self, name: str) -> object:
+        return _Unknown()
+
+
+class _Unknown:
+    def __format__(self, spec: str) -> str:
+        return "-"
+
+
 def say_problem(problem: Problem | PlaygroundError, locale: Locale = "en") -> str:
     """An error's sentence; parameters that are problems themselves are said first."""
     params = {
         name: say_problem(value, locale) if isinstance(value, Problem) else value
         for name, value in problem.params.items()
     }
-    return say(problem.message_id, locale, **params)
+    return table()[problem.message_id][locale].format_map(_Told(params))
 
 
 def locale_of(accept_language: str | None) -> Locale:

@@ -21,7 +21,7 @@ def measured_run(rounds: int = 6, broken: bool = False, **more: object) -> Run:
     ]
     for number in range(rounds):
         for turn, side in enumerate(sides if number % 2 == 0 else sides[::-1]):
-            _serve(side, number, (2 * number + turn) * TURN_MS)
+            serve(side, number, (2 * number + turn) * TURN_MS, GAP_MS[side.label][number])
     if broken:
         sides[1].trials[-1].requests[-1].problem = Problem("stream.cut")
     return Run(
@@ -35,36 +35,49 @@ def measured_run(rounds: int = 6, broken: bool = False, **more: object) -> Run:
     )
 
 
-def _serve(side: SideRecord, number: int, at_ms: float) -> None:
-    gap = GAP_MS[side.label][number]
+def serve(
+    side: SideRecord,
+    number: int,
+    at_ms: float,
+    gap_ms: float,
+    rates: tuple[float, ...] = (0.5,),
+    drafts: int = 8,
+    at_once: int = 1,
+) -> None:
+    """One trial: two requests of TOKENS tokens for each of `at_once` places. The engine made so many drafts in it,
+    of which a share by position was accepted."""
     requests = [
         RequestTrace(
             (Message(role="user", content="hello <b>you</b>"),),
-            sent_ms=400.0 * index,
-            chunks=[Chunk(30.0 + gap * j, 1, f"w{j} ", (j,)) for j in range(TOKENS)],
+            sent_ms=(30.0 + gap_ms * TOKENS if at_once > 1 else 400.0) * index,
+            chunks=[Chunk(30.0 + gap_ms * j, 1, f"w{j} ", (j,)) for j in range(TOKENS)],
             prompt_tokens=5,
             output_tokens=TOKENS,
             finish_reason="length",
             ended=True,
         )
         for index in (0, 1)
+        for _ in range(at_once)
     ]
-    before, after = _counters(side, number), _counters(side, number + 1)
+    made = (rates, drafts) if side.settings.speculates else None
+    before, after = _counters(number, made), _counters(number + 1, made)
     side.trials.append(Trial(number, at_ms, requests, before, after, complete=True))
     for ms in (100.0, 600.0):
-        side.samples.append(Sample(at_ms + ms, _counters(side, number + ms / TURN_MS, running=1)))
+        side.samples.append(Sample(at_ms + ms, _counters(number + ms / TURN_MS, made, running=1)))
 
 
-def _counters(side: SideRecord, done: float, running: int = 0) -> Counters:
-    drafts = round(8 * done) if side.settings.speculates else None
+def _counters(done: float, made: tuple[tuple[float, ...], int] | None, running: int = 0) -> Counters:
+    rates, each = made or ((), 0)
+    drafts = round(each * done)
+    accepted = tuple(round(drafts * rate) for rate in rates)
     return Counters(
         running=running,
         waiting=0,
         kv_cache_usage=0.25 * running,
-        drafts=drafts,
-        draft_tokens=drafts,
-        accepted_tokens=drafts and drafts // 2,
-        accepted_per_position=(drafts // 2,) if drafts is not None else None,
+        drafts=drafts if made else None,
+        draft_tokens=drafts * len(rates) if made else None,
+        accepted_tokens=sum(accepted) if made else None,
+        accepted_per_position=accepted if made else None,
         generation_tokens=round(100 * done),
         preemptions=0,
         prefix_cache_queries=round(100 * done),

@@ -17,9 +17,9 @@ import psutil
 from playground import models
 from playground.compare import Comparison
 from playground.config import Config
+from playground.domain.sides import Side
 from playground.domain.workload import Workload
 from playground.host import Host
-from playground.presets import Side
 
 ROOT = Path(__file__).parents[1]
 

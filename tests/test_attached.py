@@ -30,11 +30,11 @@ from playground.domain.metrics import side_figures
 from playground.domain.records import Run
 from playground.domain.rounds import rounds_of, run_verdicts
 from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.sides import Side
 from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
 from playground.facts import facts, limitations
 from playground.host import Host
 from playground.html_report import html_report
-from playground.presets import Side
 from playground.report import compare_document
 from playground.text import LOCALES, say_problem
 from playground.ui import form, view

@@ -18,10 +18,10 @@ from playground.config import Config
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.metrics import side_figures
 from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.sides import Side
 from playground.domain.workload import Sampling, Workload
 from playground.engine.runtime import Runtime
 from playground.host import Host
-from playground.presets import Side
 from playground.text import say_problem
 
 SIDES = (

@@ -134,7 +134,7 @@ class Nvml(ModuleType):
 
 
 def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_load, "_nvml", lambda: Nvml("nvml"))
+    monkeypatch.setattr(gpu_load, "opened", lambda: Nvml("nvml"))
     found = gpu_load.read((0, 1))
     assert found is not None
     assert found.utilization == pytest.approx(0.6)

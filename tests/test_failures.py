@@ -1,123 +1,126 @@
-"""From a dead engine's log and exit code to one sentence."""
+"""From a dead engine's log and exit code to what went wrong and what to change.
+
+`failures/` holds logs of real starts that failed; provoked.toml tells how each was provoked.
+"""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from typing import Any
+
 import pytest
+from conftest import ROOT
 
+from playground.domain.errors import EngineFailed
+from playground.domain.records import Problem, SideRecord
+from playground.domain.remedies import remedy_of
+from playground.domain.settings import EngineSettings
 from playground.engine.failures import CAUSES, SIGNALS, diagnose
-from playground.text import LOCALES, say_problem
+from playground.text import LOCALES, say_problem, table
 
+LOGS = ROOT / "tests" / "failures"
+PROVOKED: dict[str, dict[str, Any]] = tomllib.loads((LOGS / "provoked.toml").read_text(encoding="utf-8"))
+CATALOGUE = {name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown", "timeout"}
 CORE = "(EngineCore_DP0 pid=42) ERROR 11-29 18:00:00 [core.py:708] "
-SERVER = "(APIServer pid=40) "
-DIED = f"{SERVER}RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}"
 
-# The lines as vLLM 0.32 writes them, shortened.
-LOGS = {
-    "failure.no_kv_memory": [
-        f"{CORE}ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.",
-        DIED,
-    ],
-    "failure.kv_too_small": [
-        f"{CORE}ValueError: To serve at least one request with the model's max seq len (8192), (0.18 GiB KV "
-        "cache is needed, which is larger than the available KV cache memory (0.1 GiB).",
-        DIED,
-    ],
-    "failure.context_too_long": [
-        f"{SERVER}pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
-        f"{SERVER}  Value error, User-specified max_model_len (99999) is greater than the derived max_model_len "
-        "(max_position_embeddings=8192.0 or model_max_length=None in model's config.json).",
-    ],
-    "failure.vocabulary": [
-        f"{SERVER}pydantic_core._pydantic_core.ValidationError: 1 validation error for SpeculativeConfig",
-        f"{SERVER}  Value error, Target and draft model should have the same vocabulary size. "
-        "Target model vocab_size=49152. Draft model vocab_size=151936.",
-    ],
-    "failure.model_missing": [
-        f"{SERVER}  Value error, Invalid repository ID or local directory specified: '/nowhere'.",
-    ],
-    "failure.gpu_memory": [
-        f"{CORE}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 139 GiB.",
-        DIED,
-    ],
-    "failure.gpu_busy": [
-        f"{CORE}ValueError: Free memory on device cuda:0 (20.1/139.7 GiB) on startup is less than desired GPU "
-        "memory utilization (0.92, 128.5 GiB).",
-        DIED,
-    ],
-    "failure.address_taken": ["OSError: [Errno 98] Address already in use"],
-    "failure.cpu_memory": [
-        f"{CORE}RuntimeError: [enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory",
-        DIED,
-    ],
-    "failure.architecture": [
-        f"{SERVER}  Value error, Model architectures ['FooForCausalLM'] are not supported for now.",
-    ],
-    "failure.dependency": ["ImportError: Arctic Inference is required for suffix decoding."],
-    "failure.bad_argument": ["entry.py: error: unrecognized arguments: --no-such-flag"],
-    "failure.other": [DIED],
+# Not provoked, since it needs another GPU or more memory than there was: the messages as vLLM's source has them.
+FROM_THE_SOURCE = {
+    "bfloat16": "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
+    "Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly setting the `dtype` "
+    "flag in CLI, for example: --dtype=half.",
+    "sampler_memory": "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy "
+    "requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.",
+    "cpu_busy": "ValueError: Available memory on node 0 (9.1/23.5 GiB) on startup is less than desired CPU "
+    "memory utilization (0.92, 21.7 GiB). On the CPU backend, the `--gpu-memory-utilization` flag",
+    "backend": "ValueError: Selected backend AttentionBackendEnum.FLASH_ATTN is not valid for this "
+    "configuration. Reason: ['sink not supported']",
+    "head_size": "ValueError: No valid attention backend found for cuda with "
+    "AttentionSelectorConfig(head_size=72, dtype=torch.bfloat16). Reasons: {FLASH_ATTN: [head_size not "
+    "supported]}.",
+    "disk_full": "OSError: [Errno 28] No space left on device",
 }
 
 
-@pytest.mark.parametrize("message_id", LOGS)
-def test_log(message_id: str) -> None:
-    noise = ["INFO 11-29 18:00:00 [model.py:1] Resolved architecture: LlamaForCausalLM", ""]
-    # Worker, core and server each log their own end after the cause.
-    failure = diagnose([*noise, *LOGS[message_id], "nanobind: leaked 2 instances!"], 1, "/s/e.log")
-    assert failure.message_id == message_id
-    assert failure.log_tail[-1].startswith("nanobind")
-    assert "" not in failure.log_tail
-    for locale in LOCALES:
-        assert say_problem(failure, locale)
+def lines_of(name: str) -> list[str]:
+    return (LOGS / f"{name}.log").read_text(encoding="utf-8").splitlines()
+
+
+def said(problem: Problem | EngineFailed) -> str:
+    """In English; every language can say it."""
+    assert all(say_problem(problem, locale) for locale in LOCALES)
+    return say_problem(problem)
+
+
+@pytest.mark.parametrize("name", PROVOKED)
+def test_a_real_failed_start(name: str) -> None:
+    told = PROVOKED[name]
+    settings = EngineSettings.model_validate(told["settings"])
+    failure = diagnose(lines_of(name), told["exit_code"], "e.log")
+    assert (failure.message_id, failure.params["stage"]) == (told["cause"], Problem(told["stage"]))
+    # No figure is missing.
+    assert not re.search(r"(^| )-[ .,;)]", said(failure).replace(" - ", " "))
+    remedy = remedy_of(SideRecord("A", settings, problem=failure.as_problem()))
+    assert remedy is not None
+    assert said(remedy.advice)
+    changes = [[change.key, "default" if change.value is None else change.value] for change in remedy.changes]
+    assert changes == told["changes"]
+    assert all(change.apply(settings) != settings for change in remedy.changes)
+
+
+def test_every_log_is_told_of() -> None:
+    assert {path.stem for path in LOGS.glob("*.log")} == set(PROVOKED)
+
+
+def test_every_cause_has_a_real_log_or_stands_in_the_source() -> None:
+    provoked = {told["cause"].removeprefix("failure.") for told in PROVOKED.values()}
+    # Those of the exit code alone and of a deadline have no message of their own.
+    assert provoked | set(FROM_THE_SOURCE) >= CATALOGUE - {"crashed", "unknown", "timeout"}
+    assert provoked & set(FROM_THE_SOURCE) == set()
+
+
+@pytest.mark.parametrize("name", FROM_THE_SOURCE)
+def test_messages_that_were_not_provoked(name: str) -> None:
+    failure = diagnose([f"{CORE}{FROM_THE_SOURCE[name]}"], 1, "e.log")
+    assert failure.message_id == f"failure.{name}"
+    assert said(failure)
+
+
+def test_the_documentation_lists_every_cause() -> None:
+    documented = re.findall(
+        r"^\| `([\w.]+)` \|", (ROOT / "docs" / "failures.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    fetching = {message_id for message_id in table() if message_id.startswith("model.")}
+    assert sorted(documented) == sorted({f"failure.{name}" for name in CATALOGUE} | fetching)
 
 
 @pytest.mark.parametrize("model", ["model's", "models's"])
 def test_both_spellings_of_a_message(model: str) -> None:
     """0.32 mended the spelling of older versions; both are supported."""
-    log = [f"ValueError: To serve at least one request with the {model} max seq len (8192), (0.18 GiB KV cache"]
-    assert diagnose(log, 1, "/s/e.log").message_id == "failure.kv_too_small"
-
-
-@pytest.mark.parametrize(
-    ("message_id", "words"),
-    [
-        ("failure.dependency", "Arctic Inference is required"),
-        ("failure.bad_argument", "--no-such-flag"),
-        ("failure.other", "Engine core initialization failed"),
-    ],
-)
-def test_detail_is_said(message_id: str, words: str) -> None:
-    assert words in say_problem(diagnose(LOGS[message_id], 1, "/s/e.log"))
-
-
-def test_refused_settings_are_told_in_vllms_words() -> None:
     log = [
-        "pydantic_core._pydantic_core.ValidationError: 1 validation error for SchedulerConfig",
-        "  Value error, max_num_batched_tokens (8) must be at least max_num_seqs (16). [type=value_error]",
+        f"ValueError: To serve at least one request with the {model} max seq len (8192), (0.18 GiB KV cache is "
+        "needed, which is larger than the available KV cache memory (0.1 GiB). Try increasing"
     ]
-    failure = diagnose(log, 1, "/s/e.log")
-    assert failure.message_id == "failure.validation"
-    assert "max_num_batched_tokens (8) must be" in say_problem(failure)
-    assert "[type" not in say_problem(failure)
+    assert diagnose(log, 1, "e.log").message_id == "failure.kv_too_small"
 
 
 @pytest.mark.parametrize(
-    ("code", "message_id"),
+    ("code", "name"),
     [
-        (137, "failure.killed"),
-        (132, "failure.illegal_instruction"),
-        (139, "failure.crashed"),
-        (134, "failure.crashed"),
-        (1, "failure.unknown"),
+        (137, "killed"),
+        (132, "illegal_instruction"),
+        (139, "crashed"),
+        (134, "crashed"),
+        (1, "unknown"),
         # A server whose engine core died ends with 0.
-        (0, "failure.unknown"),
+        (0, "unknown"),
     ],
 )
-def test_exit_code_of_a_silent_engine(code: int, message_id: str) -> None:
+def test_exit_code_of_a_silent_engine(code: int, name: str) -> None:
     for log in ([], ["INFO all is well"]):
         failure = diagnose(log, code, "/s/e.log")
-        assert failure.message_id == message_id
-        for locale in LOCALES:
-            assert say_problem(failure, locale)
+        assert failure.message_id == f"failure.{name}"
+        assert said(failure)
 
 
 def test_the_first_of_several_errors_is_the_cause() -> None:
@@ -125,15 +128,16 @@ def test_the_first_of_several_errors_is_the_cause() -> None:
     assert diagnose(log, 1, "/s/e.log").params["detail"] == "ValueError: the cause"
 
 
+def test_the_stage_in_which_a_serving_engine_died() -> None:
+    log = ["INFO: Application startup complete.", f"{CORE}torch.OutOfMemoryError: CUDA out of memory."]
+    assert "while answering requests" in said(diagnose(log, 1, "e.log"))
+
+
 def test_the_tail_is_short() -> None:
-    failure = diagnose([f"line {number}" for number in range(100)], 1, "/s/e.log")
+    failure = diagnose([f"line {number}" for number in range(100)] + [""], 1, "/s/e.log")
     assert failure.log_tail == [f"line {number}" for number in range(70, 100)]
 
 
-@pytest.mark.parametrize("message_id", sorted({name for name, _ in CAUSES} | set(SIGNALS.values())))
-@pytest.mark.parametrize("locale", LOCALES)
-def test_every_cause_can_be_said(message_id: str, locale: str) -> None:
-    """Causes found in the log come with `detail`, those by exit code with `code`: both fill every sentence."""
-    failure = diagnose([], 1, "/s/e.log")
-    failure.message_id = message_id
-    assert say_problem(failure, locale)
+def test_the_source_in_a_traceback_is_no_message() -> None:
+    log = ['  File "cpu.py", line 1, in f', '    raise ValueError(f"CUDA out of memory")', "ValueError: the cause"]
+    assert diagnose(log, 1, "/s/e.log").params["detail"] == "ValueError: the cause"

@@ -18,9 +18,10 @@ from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.metrics import side_figures
 from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
 from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
+from playground.domain.sides import Side
 from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
+from playground.findings import findings
 from playground.host import Host
-from playground.presets import Side
 from playground.report import compare_document
 from playground.text import say_problem
 
@@ -314,9 +315,9 @@ async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:  # n
     [verdict] = run_verdicts(run, rounds_of(run))
     assert verdict.verdict == "no clear difference"
     assert verdict.reason is not None
-    said = " ".join(say_problem(sentence) for sentence in conclusions(run))
-    assert "bad: " in said
-    assert "requests failed" in said
+    [found] = [found for found in findings(run) if found.rule == "failed_requests"]
+    assert found.side == "bad"
+    assert "429" in say_problem(found.evidence)
 
 
 async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:  # noqa: F811

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -312,6 +312,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
     name = OTHER
     sent: ClassVar[dict[str, bytes]] = {}
     told: ClassVar[dict[str, bytes]] = {}
+    # What the real hub says of files that may not be had.
+    gated = False
+    # How many bytes of each file arrive before the connection breaks.
+    breaks_after: ClassVar[int | None] = None
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -328,37 +332,40 @@ class Hub(http.server.BaseHTTPRequestHandler):
         elif path.startswith(f"/api/models/{self.name}"):
             siblings = [facts(name, data) for name, data in self.told.items()]
             self._send(json.dumps({"id": self.name, "sha": SHA, "siblings": siblings}).encode())
+        elif self.gated and file in self.sent:
+            self._send(b"", status=403, **{"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
         elif file in self.sent:
             self._send(self.sent[file], ETag=f'"{digest(self.told[file])}"', **{"X-Repo-Commit": SHA})
         else:
-            self.send_error(404)
+            self._send(b"", status=404, **{"X-Error-Code": "RepoNotFound"})
 
-    def _send(self, body: bytes, **headers: str) -> None:
-        self.send_response(200)
+    def _send(self, body: bytes, status: int = 200, **headers: str) -> None:
+        self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body)
+            self.wfile.write(body if self.breaks_after is None else body[: self.breaks_after])
+            self.close_connection = self.breaks_after is not None
 
     def log_message(self, *_: object) -> None:
         pass
 
 
 @contextmanager
-def fake_hub(sent: dict[str, bytes], told: dict[str, bytes], name: str = OTHER) -> Iterator[str]:
-    handler = type("ThisHub", (Hub,), {"sent": sent, "told": told, "name": name})
+def fake_hub(sent: dict[str, bytes], told: dict[str, bytes], name: str = OTHER, **faults: object) -> Iterator[str]:
+    handler = type("ThisHub", (Hub,), {"sent": sent, "told": told, "name": name, **faults})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def fetch_from(hub: str, tmp_path: Path) -> str:
+def fetch_from(hub: str, tmp_path: Path, before: Sequence[str] = ()) -> str:
     """In a process of its own: the hub's client reads its environment once, when it is imported."""
     environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
     del environment["HF_HUB_OFFLINE"]
-    command = [sys.executable, "-c", FETCH]
+    command = [*before, sys.executable, "-c", FETCH]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip().rsplit("\n", 1)[-1]
@@ -395,5 +402,28 @@ def test_hub_sends_other_weights(config: Config, tmp_path: Path) -> None:
 
 def test_hub_has_no_such_model(config: Config, tmp_path: Path) -> None:
     with fake_hub({}, {}, name="owner/other") as hub:
-        assert fetch_from(hub, tmp_path).startswith("model.hub_failed")
+        assert fetch_from(hub, tmp_path).startswith("model.hub_missing")
     assert leftovers(config) == set()
+
+
+def test_gated_model(config: Config, tmp_path: Path) -> None:
+    with fake_hub(FILES, FILES, gated=True) as hub:
+        assert fetch_from(hub, tmp_path).startswith("model.gated")
+
+
+def test_connection_that_breaks(config: Config, tmp_path: Path) -> None:
+    with fake_hub(FILES, FILES, breaks_after=1) as hub:
+        assert fetch_from(hub, tmp_path).startswith("model.hub_failed")
+
+
+def test_disk_full_while_downloading(config: Config, tmp_path: Path) -> None:
+    """On a real disk of 64 KiB, in a mount namespace of its own."""
+    config.models.mkdir()
+    mounted = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    mounted += [f'mount -t tmpfs -o size=64k none {config.models} && exec "$@"', "sh"]
+    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this system lets nobody mount a disk in a namespace")
+    large = {**FILES, "model.safetensors": bytes(1024**2)}
+    with fake_hub(large, large) as hub:
+        said = fetch_from(hub, tmp_path, before=mounted)
+    assert said.startswith("model.disk_full")

@@ -190,11 +190,13 @@ async def test_failure_leaves_the_other_side_running(pool: Pool, config: Config)
 
 
 async def test_never_ready(config: Config) -> None:
-    impatient = Config(state=config.state, start_timeout_s=0.5)
+    impatient = Config(state=config.state, start_timeout_s=5)
     pool = Pool(impatient)
-    [failed] = await provided(pool, wanted(config, "a", sys.executable, "-c", "import time; time.sleep(60)"))
+    code = "import time; print('INFO Starting to load model m...', flush=True); time.sleep(60)"
+    [failed] = await provided(pool, wanted(config, "a", sys.executable, "-c", code))
     assert isinstance(failed, EngineFailed)
     assert failed.message_id == "failure.timeout"
+    assert "while loading weights" in say_problem(failed)
     for locale in LOCALES:
         assert say_problem(failed, locale)
 

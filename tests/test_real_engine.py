@@ -14,10 +14,11 @@ from real import embedded_model, raced, real_host, shuffled_copy, until
 
 from playground import presets
 from playground.domain.metrics import acceptance_of, request_figures, side_figures
+from playground.domain.origins import token_origins
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
-from playground.domain.speculation import token_origins
+from playground.domain.sides import Side
 from playground.host import Host
-from playground.presets import Preset, Side
+from playground.presets import Preset
 from playground.text import say_problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from playground.engine.server import STAGE_NAMES, STAGES, stage_of
+from playground.engine.stages import STAGE_NAMES, STAGES, stage_of
 from playground.text import say
 
 CPU = (

@@ -16,7 +16,7 @@ from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.records import Problem
 from playground.domain.rounds import Ending
 from playground.engine.failures import CAUSES, SIGNALS
-from playground.engine.server import STAGE_NAMES
+from playground.engine.stages import STAGE_NAMES
 from playground.live import Phase
 from playground.text import LOCALES, locale_of, say, say_problem, table
 
@@ -115,7 +115,8 @@ def made_ids() -> set[str]:
     assert {"cut", "stopped", "malformed", "http"} <= kinds
     made = {f"stream.{kind}" for kind in kinds}
     made |= {f"stage.{name}" for name in STAGE_NAMES}
-    made |= {name for name, _ in CAUSES} | set(SIGNALS.values())
+    failures = {name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown", "timeout"}
+    made |= {f"{section}.{name}" for section in ("failure", "remedy") for name in failures}
     made |= {f"race.{name}" for name in ("running", "done", "stopped", "failed", "interrupted", "queued")}
     made |= {f"doctor.{state}" for state in ("ok", "note", "broken")}
     advanced = [call for call in nodes(ast.Call) if ast.unparse(call.func).endswith("progress.advance")]

@@ -1,4 +1,4 @@
-"""A run -> plotly figures. The same figures are drawn live, from the history, and in an exported page."""
+"""A run or a sweep -> plotly figures. Live, from the history, and in an exported page they are the same."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from ..text import Locale
 from .figure import Figure
 from .measured import outcomes, over_time
 from .race import race_charts
+from .sweep import sweep_charts
 
-__all__ = ["Figure", "charts_of", "outcomes", "over_time", "race_charts"]
+__all__ = ["Figure", "charts_of", "outcomes", "over_time", "race_charts", "sweep_charts"]
 
 
 def charts_of(run: Run, locale: Locale) -> dict[str, Figure]:

@@ -22,11 +22,16 @@ Figure = dict[str, Any]
 
 def empty(title: str, x: str, y: str, locale: Locale) -> Figure:
     """A figure without data; `title`, `x` and `y` are message ids."""
+    return titled(say(title, locale), say(x, locale), say(y, locale))
+
+
+def titled(title: str, x: str, y: str) -> Figure:
+    """A figure without data; the texts may hold plotly's markup."""
     axis = {"rangemode": "tozero", "gridcolor": "rgba(128,128,128,.25)", "zeroline": False}
     layout = {
-        "title": {"text": say(title, locale), "font": {"size": 14}, "x": 0.01},
-        "xaxis": {**axis, "title": {"text": say(x, locale), "standoff": 4}},
-        "yaxis": {**axis, "title": {"text": say(y, locale)}},
+        "title": {"text": title, "font": {"size": 14}, "x": 0.01},
+        "xaxis": {**axis, "title": {"text": x, "standoff": 4}},
+        "yaxis": {**axis, "title": {"text": y}},
         # Kept while data change: what the reader zoomed into stays.
         "uirevision": "same",
         "margin": {"l": 56, "r": 10, "t": 36, "b": 44},
@@ -59,6 +64,13 @@ def line(
 
 def as_share(figure: Figure) -> Figure:
     figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    return figure
+
+
+def with_one(figure: Figure) -> Figure:
+    """The line at which two sides are equally good."""
+    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
     return figure
 
 

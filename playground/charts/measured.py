@@ -14,7 +14,7 @@ from ..domain.records import Counters, Run, Sample, SideRecord, Trial
 from ..domain.rounds import Round, rounds_of
 from ..domain.statistics import compare, half_width
 from ..text import Locale, say
-from .figure import COLOURS, Figure, as_share, empty, line, noted, per_position
+from .figure import COLOURS, Figure, as_share, empty, line, noted, per_position, with_one
 
 # Samples that a chart shows of each side: enough for its width in pixels.
 SAMPLES = 500
@@ -81,9 +81,7 @@ def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
         if ratios:
             _add_ratios(figure, index, side, ratios, locale)
             _add_target(figure, index, ratios, run, locale)
-    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
-    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
-    return noted(_by_number(figure, len(rounds)), "chart.no_round", locale)
+    return noted(_by_number(with_one(figure), len(rounds)), "chart.no_round", locale)
 
 
 def _add_ratios(

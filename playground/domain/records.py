@@ -11,7 +11,7 @@ from typing import Literal
 
 from .measurement import Measurement, SyntheticPrompts
 from .settings import SideSettings
-from .workload import Conversation, Workload
+from .workload import Conversation, LoadProfile, Workload
 
 Mode = Literal["race", "measured"]
 Status = Literal["running", "done", "stopped", "failed", "interrupted"]
@@ -136,8 +136,9 @@ class Trial:
 
 @dataclass(slots=True)
 class SideRecord:
-    """One side of a run. `missing`: what an attached endpoint does not know or refuses, by the names of the fields
-    that ask for it."""
+    """One side of a run. `profile`: how its load was sent, if not as the measurement says. `missing`: what an
+    attached endpoint does not know or refuses, by the names of the fields that ask for it. `ready_after_s`: how
+    long its engine took to start; None if it ran already."""
 
     label: str
     settings: SideSettings
@@ -146,6 +147,8 @@ class SideRecord:
     device: str | None = None
     placement: str = ""
     contended: bool = True
+    profile: LoadProfile | None = None
+    ready_after_s: float | None = None
     missing: tuple[str, ...] = ()
     trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
@@ -186,7 +189,8 @@ class OutputEvidence:
 
 @dataclass(slots=True)
 class Run:
-    """What the history keeps of a comparison. `measurement` is None for a race."""
+    """What the history keeps of a comparison. `measurement` is None for a race; `sweep_id` names the sweep that it
+    is a point of."""
 
     id: str
     created_at: str
@@ -195,6 +199,7 @@ class Run:
     sides: list[SideRecord]
     measurement: Measurement | None = None
     preset: str | None = None
+    sweep_id: str | None = None
     status: Status = "running"
     machine: dict[str, object] = field(default_factory=dict)
     seed: int | None = 0

@@ -187,6 +187,11 @@ class EngineSettings(Frozen):
         return self.speculation.method != "off"
 
     @property
+    def synthetic(self) -> bool:
+        """Whether the engine accepts drafts as it is told, whatever they are: real speed, text without meaning."""
+        return self.speculation.model_dump().get("rejection_sample_method") == "synthetic"
+
+    @property
     def gpus(self) -> int:
         """How many GPUs this engine takes."""
         knobs = self.knobs
@@ -231,6 +236,11 @@ class AttachedEndpoint(Frozen):
     def speculates(self) -> None:
         """Nobody knows."""
         return None
+
+    @property
+    def synthetic(self) -> bool:
+        """Asked for on an engine's command line, so not here."""
+        return False
 
 
 def _kind(settings: object) -> str:

@@ -1,112 +1,220 @@
-"""Which tokens came from accepted drafts, as far as a client can know.
+"""What speculation buys, in theory, and which k to take.
 
-Live, a chunk of n tokens on a speculating side is taken for one verification step: n - 1 accepted drafts and one
-token of the target's own. That is an estimate, since the engine merges steps when its reader lags. At the end the
-engine's own per-step arrays settle it, where they determine it.
+A step that drafts proposes k tokens and verifies them at once. With a_i the share of drafts whose token at
+position i is accepted (unconditional: all before it were, too), it yields 1 + sum of a_i tokens on average
+(Leviathan et al. 2023, arXiv 2211.17192; with a_i = a^i that is their (1 - a^(k+1)) / (1 - a)). It costs as much
+as r steps that draft nothing. Only a share c of the steps drafts (the coverage: 1 for a draft model, less for
+n-gram), so that
+
+    tokens a step  E = 1 + c x sum of a_i
+    cost of a step     1 + c x (r - 1)
+    speed-up       S = E / (1 + c x (r - 1))
+
+S is of decoding: a ratio of TPOT, or of throughput where prefill is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import Literal, TypeVar
 
-from .records import RequestTrace, StepArrays
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from .measurement import MIN_ROUNDS
+from .metrics import SideFigures
+from .records import Problem
+from .statistics import Verdict
+from .workload import Objective
+
+Floats = npt.NDArray[np.float64]
+Cost = TypeVar("Cost", float, Floats)
+
+# What the theory speaks of: the first token comes from a step that drafts nothing, and goodput has thresholds.
+DECODING: frozenset[Objective] = frozenset({"tpot", "throughput"})
+DRAWS = 10_000
+# A best k that is less likely the fastest than this is named together with its rival.
+SURE = 0.95
 
 
-def estimated_origins(chunk_sizes: Sequence[int]) -> list[bool]:
-    """One flag a token, True: accepted draft. The first chunk is the prefill's: never a draft."""
-    origins: list[bool] = []
-    for index, size in enumerate(chunk_sizes):
-        drafted = 0 if index == 0 else size - 1
-        origins += [True] * drafted + [False] * (size - drafted)
-    return origins
+@dataclass(frozen=True, slots=True)
+class SpeculationPoint:
+    """One k as it was measured against no speculation, at one concurrency.
 
-
-def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool] | None:
-    """One flag a token from the per-step arrays, or None where they leave more than one possibility.
-
-    The verification steps alone may account for every token; or each chunk is one step; else the steps are laid
-    over chunks of which some hold several.
+    `speed_up` and its 95% `interval` (None: too few rounds) are ratios over `rounds` rounds; `acceptance` has the
+    unconditional rate at each position, `coverage` the share of decode steps that drafted, above 0.
     """
-    total = sum(chunk_sizes)
-    if total == 0:
-        return []
-    origins = [False]
-    ends = {1}
-    for count in steps.accepted:
-        origins += [True] * count + [False]
-        ends.add(len(origins))
-    # A step's tokens come in one chunk: a chunk that ends inside a step says that undrafted steps are missing.
-    whole = ends.issuperset(accumulate(chunk_sizes[:-1]))
-    # Only an answer's very last step can be cut short, by a stop or by the length limit.
-    overshoot = len(origins) - total
-    if whole and 0 <= overshoot <= (steps.accepted[-1] if steps.accepted else 0):
-        return origins[:total]
-    return _one_step_a_chunk(chunk_sizes, steps) or _laid_over_chunks(chunk_sizes, steps)
+
+    k: int
+    concurrency: int
+    speed_up: float
+    interval: tuple[float, float] | None
+    rounds: int
+    acceptance: tuple[float, ...]
+    coverage: float
+
+    @property
+    def tokens_per_step(self) -> float:
+        return tokens_per_step(self.acceptance, self.coverage)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the log speed-up: the interval is its mean, plus and minus t(0.975, rounds - 1) of these."""
+        if self.interval is None:
+            return None
+        return log(self.interval[1] / self.interval[0]) / 2 / float(stdtrit(self.rounds - 1, 0.975))
 
 
-def _one_step_a_chunk(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool] | None:
-    """The steps that accepted something are exactly the chunks that grew, the last possibly cut short."""
-    grown = [count for count in steps.accepted if count > 0]
-    last = chunk_sizes[-1]
-    if chunk_sizes[0] == 1 and [size - 1 for size in chunk_sizes if size > 1] == grown:
-        return estimated_origins(chunk_sizes)
-    if len(chunk_sizes) < 2 or not steps.accepted or last > steps.accepted[-1]:
+def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigures) -> SpeculationPoint | None:
+    """From the verdict on a side that drafts k tokens, against no speculation, and that side's figures.
+
+    None where its speed-up or acceptance is unknown, where it drafted nothing, or where the verdict is by a metric
+    that theory says nothing of.
+    """
+    acceptance, coverage = figures.acceptance_rate_per_position, figures.draft_coverage
+    if verdict.metric not in DECODING or verdict.speed_up is None or not acceptance or not coverage:
         return None
-    if chunk_sizes[0] == 1 and [size - 1 for size in chunk_sizes[:-1] if size > 1] == grown[:-1]:
-        return estimated_origins(chunk_sizes[:-1]) + [True] * last
-    return None
+    return SpeculationPoint(
+        k, concurrency, verdict.speed_up, verdict.interval, verdict.rounds, acceptance, coverage
+    )
 
 
-def _laid_over_chunks(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool] | None:
-    """The one way in which the steps fit the chunks, or None if there is none, or more than one.
+def by_concurrency(points: Iterable[SpeculationPoint]) -> dict[int, list[SpeculationPoint]]:
+    """In ascending order, of concurrency and of k. What a step costs depends on how many sequences share it."""
+    found: dict[int, list[SpeculationPoint]] = {}
+    for point in sorted(points, key=lambda point: (point.concurrency, point.k)):
+        found.setdefault(point.concurrency, []).append(point)
+    return found
 
-    A chunk is one step, or several that the engine merged. Steps that accepted something come in order; every
-    other token is the target's own, from a step that drafted nothing or of which nothing was accepted.
+
+def tokens_per_step(acceptance: Sequence[float], coverage: float = 1.0) -> float:
+    return 1 + coverage * sum(acceptance)
+
+
+def expected_speed_up(acceptance: Sequence[float], coverage: float, cost: Cost) -> Cost:
+    """`cost`: of a step that drafts, in steps that don't."""
+    return tokens_per_step(acceptance, coverage) / (1 + coverage * (cost - 1))
+
+
+def step_cost(point: SpeculationPoint) -> float:
+    """r, from what was measured: S = E / (1 + c (r - 1)), solved for r.
+
+    What speculation adds to the steps that draft nothing is charged to those that do.
     """
-    grown = [count for count in steps.accepted if count > 0]
-    last_may_be_cut = bool(steps.accepted) and steps.accepted[-1] > 0
-    # Steps used up so far -> the one colouring that leads there (None: several).
-    ways: dict[int, list[bool] | None] = {0: []}
-    for index, size in enumerate(chunk_sizes):
-        final = index == len(chunk_sizes) - 1
-        reached: dict[int, list[bool] | None] = {}
-        for used, before in ways.items():
-            for taken, colouring in _fillings(size, index == 0, grown[used:], final and last_may_be_cut):
-                known = None if before is None or colouring is None else before + colouring
-                reached[used + taken] = None if used + taken in reached else known
-        ways = reached
-    return ways.get(len(grown))
+    return cost_from(point, point.speed_up)
 
 
-def _fillings(
-    size: int, first_chunk: bool, grown: Sequence[int], may_cut: bool
-) -> Iterator[tuple[int, list[bool] | None]]:
-    """Ways to fill one chunk: how many of the coming steps it takes, and its colouring (None: several)."""
-    own = [False] if first_chunk else []
-    room = size - len(own)
-    taken: list[bool] = []
-    for count in range(len(grown) + 1):
-        spare = room - len(taken)
-        if spare < 0:
-            break
-        # Tokens of other steps could stand before, between or after the taken ones.
-        yield count, own + taken + [False] * spare if count == 0 or spare == 0 else None
-        if count == len(grown):
-            break
-        if may_cut and count == len(grown) - 1 and 0 < spare <= grown[count]:
-            yield count + 1, own + taken + [True] * spare if spare == 1 else None
-        taken = taken + [True] * grown[count] + [False]
+def cost_from(point: SpeculationPoint, speed_up: Cost) -> Cost:
+    """As `step_cost`, had the point's speed-up been this."""
+    return 1 + (point.tokens_per_step / speed_up - 1) / point.coverage
 
 
-def token_origins(trace: RequestTrace, speculates: bool) -> tuple[list[bool] | None, bool]:
-    """Flags a token (True: accepted draft) and whether they are settled; None where tokens aren't counted."""
-    sizes = [chunk.tokens for chunk in trace.chunks]
-    known = [size for size in sizes if size is not None]
-    if not speculates or len(known) < len(sizes):
-        return None, False
-    if trace.steps is not None:
-        settled = settled_origins(known, trace.steps)
-        if settled is not None:
-            return settled, True
-    return estimated_origins(known), False
+def geometric_rates(acceptance: float, k: int) -> tuple[float, ...]:
+    """Unconditional rates by position where each token is accepted with the same probability, given those before.
+
+    This is what vLLM's `synthetic_acceptance_rates` wants: it takes unconditional rates that never rise, one a
+    position, and divides neighbours itself. Its CPU build refuses synthetic acceptance with an assertion.
+    """
+    return tuple(acceptance**position for position in range(1, k + 1))
+
+
+def break_even_acceptance(k: int, cost: float) -> float | None:
+    """The acceptance rate, alike at all positions, at which S = 1; None where even 1 does not pay.
+
+    S = 1 where 1 + sum of a^i = r: steps that draft nothing neither gain nor lose, so the coverage has no say.
+    """
+    if tokens_per_step(geometric_rates(1.0, k)) < cost:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if tokens_per_step(geometric_rates(middle, k)) < cost:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def better_draft(cost: float, k: int, acceptances: Sequence[float], coverage: float = 1.0) -> list[float]:
+    """The speed-up that a draft of the same cost would give, for each acceptance rate, alike at all positions."""
+    return [expected_speed_up(geometric_rates(rate, k), coverage, cost) for rate in acceptances]
+
+
+def if_accepted(k: int, cost: float, acceptance: float) -> Problem:
+    """What a draft that drafts at every step would give, as a sentence that says it is predicted."""
+    [speed_up] = better_draft(cost, k, [acceptance])
+    return Problem("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
+
+
+def break_even(k: int, cost: float) -> Problem:
+    """Which acceptance k needs, as a sentence."""
+    needed = break_even_acceptance(k, cost)
+    params: dict[str, object] = {"k": k, "cost": cost}
+    if needed is None:
+        return Problem("theory.never_pays", params)
+    return Problem("theory.break_even", params | {"percent": 100 * needed})
+
+
+def speed_up_draws(points: Sequence[SpeculationPoint]) -> Floats:
+    """A row a point, each with an interval: what its speed-up may be, DRAWS times, by the t distribution of its
+    log. Always the same draws for the same points.
+
+    Rows are independent. Points measured against the same trials of a baseline move together, in truth: then the
+    order among them is surer than the draws say, never less sure.
+    """
+    random = np.random.default_rng(0)
+    rows = [
+        np.exp(log(point.speed_up) + (point.standard_error or 0.0) * random.standard_t(point.rounds - 1, DRAWS))
+        for point in points
+    ]
+    return np.array(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BestK:
+    """The k to take, "off" for no speculation, or None where no point has an interval yet.
+
+    `confidence` is the probability that the choice is the fastest of all measured, no speculation included.
+    """
+
+    k: int | Literal["off"] | None
+    confidence: float | None
+    reason: Problem
+
+
+def best_k(points: Sequence[SpeculationPoint]) -> BestK:
+    """Of points at one concurrency, those with an interval. A k must show a clear gain to be taken: the fastest
+    whose interval lies above 1. Picking the best of m flatters it, so this interval has a level of 1 - 0.05 / m
+    (Bonferroni): in all, something is made out of nothing one time in forty at most.
+    """
+    known = [point for point in points if point.interval is not None]
+    if not known:
+        return BestK(None, None, Problem("theory.best_unknown", {"least": MIN_ROUNDS}))
+    draws = np.vstack([np.ones(DRAWS), speed_up_draws(known)])
+    shares = np.bincount(draws.argmax(axis=0), minlength=len(draws)) / DRAWS
+    intervals = [_interval(point, 1 - 0.05 / len(known)) for point in known]
+    gains = [index for index, (low, _) in enumerate(intervals) if low > 1]
+    chosen = max(gains or range(len(known)), key=lambda index: known[index].speed_up)
+    best, (low, high) = known[chosen], intervals[chosen]
+    params: dict[str, object] = {"k": best.k, "speed_up": best.speed_up, "low": low, "high": high}
+    if not gains:
+        slower = all(high < 1 for _, high in intervals)
+        return BestK(
+            "off", float(shares[0]), Problem("theory.off_slower" if slower else "theory.off_unclear", params)
+        )
+    confidence = float(shares[chosen + 1])
+    params["percent"] = 100 * confidence
+    if confidence >= SURE:
+        return BestK(best.k, confidence, Problem("theory.best_k", params))
+    # Some k, since no speculation is almost never the fastest where a gain is clear.
+    others = [index for index in range(len(known)) if index != chosen]
+    rival = known[max(others, key=lambda index: shares[index + 1])].k
+    return BestK(best.k, confidence, Problem("theory.best_k_unsure", params | {"rival": rival}))
+
+
+def _interval(point: SpeculationPoint, level: float) -> tuple[float, float]:
+    half = (point.standard_error or 0.0) * float(stdtrit(point.rounds - 1, (1 + level) / 2))
+    return exp(log(point.speed_up) - half), exp(log(point.speed_up) + half)

@@ -55,11 +55,21 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Proble
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        # Of a union's members, the one that understood most of the value.
-        found = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
-        refusal = _refusal(model, found, where)
+        refusal = _refusal(model, _first(error), where)
         # Without pydantic's own error: it repeats the address of an endpoint, and a key that somebody put there.
         raise refusal from None
+
+
+def reason(error: ValidationError) -> Problem:
+    """What would be accepted in place of the first thing wrong, where it is known which value that is."""
+    found = _first(error)
+    context = dict(found.get("ctx", {}))
+    return Problem(found["type"], context) if context.pop("field", None) else _accepted(found["type"], context)
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """Of a union's members, the one that understood most of the value."""
+    return max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
 
 
 def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) -> InvalidInput:

@@ -14,6 +14,7 @@ import psutil
 
 from ..domain.errors import InvalidInput
 from ..domain.settings import EngineSettings
+from .nvml import opened
 
 logger = logging.getLogger(__name__)
 
@@ -142,19 +143,14 @@ def _cpu() -> tuple[str, set[str]]:
 
 
 def _gpus() -> tuple[Gpu, ...]:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
+    nvml = opened()
+    if nvml is None:
         return ()
     try:
-        return tuple(_gpu(pynvml, index) for index in _visible(pynvml.nvmlDeviceGetCount()))
-    except pynvml.NVMLError:
+        return tuple(_gpu(nvml, index) for index in _visible(nvml.nvmlDeviceGetCount()))
+    except nvml.NVMLError:
         logger.exception("NVML knows of GPUs but can't describe them")
         return ()
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _visible(count: int) -> list[int]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import fmean
-from types import ModuleType
 
-import pynvml
+from .nvml import opened
 
 
 @dataclass(frozen=True)
@@ -20,20 +18,9 @@ class GpuLoad:
     memory_bytes: int
 
 
-@cache
-def _nvml() -> ModuleType | None:
-    """Opened once: opening it takes longer than asking."""
-    nvml: ModuleType = pynvml
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
-        return None
-    return nvml
-
-
 def read(gpus: Sequence[int]) -> GpuLoad | None:
     """Of these cards now; None for no cards, or where NVML does not tell."""
-    nvml = _nvml() if gpus else None
+    nvml = opened() if gpus else None
     if nvml is None:
         return None
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,32 +14,11 @@ from ..domain.errors import EngineFailed
 from ..processes import Guarded
 from .command import Command
 from .devices import Placement
-from .failures import diagnose
+from .failures import diagnose, hung
 from .runtime import quiet_environment
+from .stages import later, stage_of
 
 POLL_S = 0.1
-
-# What a log line says about where the start has got to; later stages never fall back to earlier ones.
-STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("importing", re.compile(r"$.")),
-    ("configuring", re.compile(r"non-default args|Resolved architecture")),
-    ("engine_core", re.compile(r"Initializing a V1 LLM engine")),
-    ("loading_weights", re.compile(r"Starting to load model|Loading safetensors|Loading weights")),
-    ("loading_draft", re.compile(r"Loading drafter model")),
-    ("compiling", re.compile(r"Dynamo bytecode transform|Compiling a graph|Start compiling|Cache the graph")),
-    (
-        "allocating_kv",
-        re.compile(r"KV cache size|Available KV cache memory|GiB for KV cache|reserved .* KV cache"),
-    ),
-    ("warming_up", re.compile(r"Warming up|Capturing CUDA graph|Graph capturing|\[Autotuner\]|[Aa]utotuning")),
-    ("serving", re.compile(r"Starting vLLM (?:API )?server|Application startup complete")),
-)
-STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
-
-
-def stage_of(line: str) -> str | None:
-    """The stage that a log line tells of, or None."""
-    return next((name for name, pattern in STAGES if pattern.search(line)), None)
 
 
 class LogTail:
@@ -76,6 +54,7 @@ class Engine:
     started_at: float = field(default_factory=time.monotonic)
     ready_after_s: float | None = None
     warm: bool = False
+    _stage_since: float = field(default_factory=time.monotonic)
     _process: Guarded | None = None
     _client: httpx.AsyncClient | None = None
 
@@ -112,11 +91,9 @@ class Engine:
                         tail.read()
                         raise diagnose(tail.lines, code, str(self.log))
         except TimeoutError as error:
+            in_stage_s = time.monotonic() - self._stage_since
             await self.stop()
-            stage = self.stage
-            raise EngineFailed(
-                "failure.timeout", tail.lines[-30:], seconds=timeout_s, stage=stage, log=str(self.log)
-            ) from error
+            raise hung(tail.lines, self.stage, timeout_s, in_stage_s, str(self.log)) from error
         except BaseException:
             await self.stop()
             raise
@@ -150,6 +127,7 @@ class Engine:
             return False
 
     def _advance(self, stage: str, on_stage: Callable[[str], None]) -> None:
-        if STAGE_NAMES.index(stage) > STAGE_NAMES.index(self.stage):
+        if later(stage, self.stage):
             self.stage = stage
+            self._stage_since = time.monotonic()
             on_stage(stage)

@@ -1,5 +1,6 @@
 """The history: SQLite by sqlite-utils. The only place that knows SQL."""
 
-from .history import History, Summary
+from .history import History
+from .summaries import Summary
 
 __all__ = ["History", "Summary"]

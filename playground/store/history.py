@@ -6,32 +6,18 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlite_utils import Database
 
 from ..domain.errors import InvalidInput
 from ..domain.records import Problem, RequestTrace, Run, Trial
-from . import rows
+from ..domain.sweep import PointRecord, Sweep
+from . import rows, summaries
 from .migrations import migrations
+from .summaries import Summary
 
 BUSY_TIMEOUT_S = 10
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One line of the history. `labels` are in the order of the sides; `models` are their targets and drafts."""
-
-    id: str
-    created_at: str
-    mode: str
-    status: str
-    preset: str | None
-    prompt: str
-    labels: tuple[str, ...]
-    models: tuple[str, ...]
 
 
 class History:
@@ -102,36 +88,21 @@ class History:
             db.table("runs").update(run_id, row)
 
     def mark_interrupted(self) -> int:
-        """Runs that still say "running" although nothing runs: cut off with their process. Returns how many."""
+        """Runs and sweeps that still say "running" although nothing runs: cut off with their process. Returns how
+        many runs."""
         with self._writing() as db:
+            db.conn.execute("UPDATE sweeps SET status = 'interrupted' WHERE status = 'running'")
             return db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'").rowcount
 
     def summaries(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
-        """Newest first. `text` is looked for in prompts and answers, `model` among targets and drafts."""
-        where, values = ["1"], list[Any]()
-        if text:
-            where.append(
-                "(workload ->> '$.prompt' LIKE ? ESCAPE '\\' OR workload ->> '$.system' LIKE ? ESCAPE '\\'"
-                " OR EXISTS (SELECT 1 FROM json_each(workload, '$.turns')"
-                " WHERE value ->> '$.content' LIKE ? ESCAPE '\\')"
-                " OR EXISTS (SELECT 1 FROM requests WHERE run_id = runs.id AND output_text LIKE ? ESCAPE '\\'))"
-            )
-            values += [_like(text)] * 4
-        if model:
-            where.append(
-                "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
-                " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
-                " OR settings ->> '$.model' LIKE ? ESCAPE '\\'"
-                " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
-            )
-            values += [_like(model)] * 3
-        if preset:
-            where.append("runs.preset = ?")
-            values.append(preset)
-        query = f"SELECT * FROM runs WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+        """Runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among targets and
+        drafts. Runs that are points of a sweep are not listed: the sweep is."""
         with self._reading() as db:
-            found = list(db.query(query, [*values, limit]))
-            return [self._summary(db, row) for row in found]
+            found = [
+                *summaries.runs(db, text, model, preset, limit),
+                *summaries.sweeps(db, text, model, preset, limit),
+            ]
+        return sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)[:limit]
 
     def presets(self) -> list[str]:
         with self._reading() as db:
@@ -159,24 +130,42 @@ class History:
                 sides.append(rows.side_of(row, trials, samples))
             return rows.run_of(found[0], sides)
 
-    @staticmethod
-    def _summary(db: Database, row: rows.Row) -> Summary:
-        run = rows.run_of(row, [])
-        sides = [
-            rows.side_of(side, [], [])
-            for side in db.table("sides").rows_where("run_id = ?", [run.id], order_by="position")
-        ]
-        models = {name: None for side in sides for name in (side.settings.target, side.settings.draft) if name}
-        return Summary(
-            id=run.id,
-            created_at=run.created_at,
-            mode=run.mode,
-            status=run.status,
-            preset=run.preset,
-            prompt=run.asked,
-            labels=tuple(side.label for side in sides),
-            models=tuple(models),
+    def begin_sweep(self, sweep: Sweep) -> None:
+        """Write the sweep and its points as they stand; one that goes on is written again."""
+        with self._writing() as db:
+            db.table("sweeps").upsert(rows.sweep_row(sweep), pk="id")
+            points = (rows.point_row(sweep.id, point) for point in sweep.points)
+            db.table("points").upsert_all(points, pk=("sweep_id", "number"))
+
+    def save_point(self, sweep_id: str, point: PointRecord) -> None:
+        """Write which run the point has."""
+        with self._writing() as db:
+            db.table("points").upsert(rows.point_row(sweep_id, point), pk=("sweep_id", "number"))
+
+    def finish_sweep(self, sweep: Sweep) -> None:
+        """Write how the sweep ended."""
+        with self._writing() as db:
+            row = rows.sweep_row(sweep)
+            db.table("sweeps").update(sweep.id, {name: row[name] for name in ("status", "problem", "plan")})
+
+    def sweep(self, sweep_id: str) -> Sweep | None:
+        """The sweep with all its points' runs, or None if there is none of that id."""
+        with self._reading() as db:
+            found = list(db.table("sweeps").rows_where("id = ?", [sweep_id]))
+            points = list(db.table("points").rows_where("sweep_id = ?", [sweep_id], order_by="number"))
+        if not found:
+            return None
+        runs = [self.get(row["run_id"]) if row["run_id"] else None for row in points]
+        return rows.sweep_of(found[0], [rows.point_of(row, run) for row, run in zip(points, runs, strict=True)])
+
+    def start_seconds(self, device: str, limit: int = 20) -> list[float]:
+        """How long the last engine starts on this kind of device took, newest first."""
+        query = (
+            "SELECT ready_after_s FROM sides JOIN runs ON runs.id = run_id"
+            " WHERE ready_after_s IS NOT NULL AND device = ? ORDER BY created_at DESC LIMIT ?"
         )
+        with self._reading() as db:
+            return [row["ready_after_s"] for row in db.query(query, [device, limit])]
 
 
 def _write_trial(
@@ -185,9 +174,3 @@ def _write_trial(
     db.table("trials").upsert(rows.trial_row(run_id, position, trial), pk=("run_id", "position", "round"))
     found = (rows.request_row(run_id, position, trial.round, number, trace) for number, trace in requests.items())
     db.table("requests").upsert_all(found, pk=("run_id", "position", "round", "number"))
-
-
-def _like(text: str) -> str:
-    """For LIKE with a backslash as the escape: the text itself, anywhere."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"

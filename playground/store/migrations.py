@@ -108,3 +108,31 @@ def trials(db: Database) -> None:
 def attached(db: Database) -> None:
     """A side may be an endpoint that somebody else runs: what that one does without."""
     db.table("sides").add_column("missing", str)
+
+
+@migrations(name="004_sweeps")
+def sweeps(db: Database) -> None:
+    """Sweeps, their points, and which runs are a sweep's; a side's own load profile, and its start's time."""
+    db.table("sweeps").create(
+        {
+            "id": str,
+            "created_at": str,
+            "status": str,
+            "preset": str,
+            "plan": str,
+            "case": str,
+            "problem": str,
+        },
+        pk="id",
+        not_null={"created_at", "status", "plan", "case"},
+    )
+    db.table("points").create(
+        {"sweep_id": str, "number": int, "values": str, "run_id": str},
+        pk=("sweep_id", "number"),
+        not_null={"values"},
+        foreign_keys=[("sweep_id", "sweeps", "id"), ("run_id", "runs", "id")],
+    )
+    db.table("sweeps").create_index(["created_at"])
+    db.table("runs").add_column("sweep_id", str)
+    db.table("sides").add_column("profile", str)
+    db.table("sides").add_column("ready_after_s", float)

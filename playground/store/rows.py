@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ..domain.knobs import Case
 from ..domain.measurement import Measurement
 from ..domain.records import (
     Chunk,
@@ -24,10 +25,12 @@ from ..domain.records import (
     Trial,
 )
 from ..domain.settings import SideSettings
-from ..domain.workload import Message, Workload
+from ..domain.sweep import PointRecord, Sweep, SweepPlan
+from ..domain.workload import LoadProfile, Message, Workload
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
+PROFILE: TypeAdapter[LoadProfile] = TypeAdapter(LoadProfile)
 
 
 def _dump(value: object) -> str | None:
@@ -45,6 +48,7 @@ def run_row(run: Run) -> Row:
         "mode": run.mode,
         "status": run.status,
         "preset": run.preset,
+        "sweep_id": run.sweep_id,
         "seed": run.seed,
         # With its nulls: None is not every field's default.
         "workload": run.workload.model_dump_json(),
@@ -53,6 +57,44 @@ def run_row(run: Run) -> Row:
         "problem": problem_text(run.problem),
         "outputs": evidence_row(run.outputs) if run.outputs else None,
     }
+
+
+def sweep_row(sweep: Sweep) -> Row:
+    return {
+        "id": sweep.id,
+        "created_at": sweep.created_at,
+        "status": sweep.status,
+        "preset": sweep.preset,
+        "plan": sweep.plan.model_dump_json(),
+        "case": sweep.case.model_dump_json(),
+        "problem": problem_text(sweep.problem),
+    }
+
+
+def point_row(sweep_id: str, point: PointRecord) -> Row:
+    return {
+        "sweep_id": sweep_id,
+        "number": point.number,
+        "values": _dump(point.values),
+        "run_id": point.run.id if point.run else None,
+    }
+
+
+def sweep_of(row: Row, points: list[PointRecord]) -> Sweep:
+    return Sweep(
+        id=row["id"],
+        created_at=row["created_at"],
+        status=row["status"],
+        preset=row["preset"],
+        plan=SweepPlan.model_validate_json(row["plan"]),
+        case=Case.model_validate_json(row["case"]),
+        problem=_problem(row["problem"]),
+        points=points,
+    )
+
+
+def point_of(row: Row, run: Run | None) -> PointRecord:
+    return PointRecord(row["number"], tuple(_load(row["values"])), run)
 
 
 def side_row(run_id: str, position: int, side: SideRecord) -> Row:
@@ -66,6 +108,8 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "device": side.device,
         "placement": side.placement,
         "contended": side.contended,
+        "profile": side.profile.model_dump_json() if side.profile else None,
+        "ready_after_s": side.ready_after_s,
         "missing": _dump(side.missing),
         "problem": problem_text(side.problem),
         "log_tail": _dump(side.log_tail),
@@ -121,6 +165,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         mode=row["mode"],
         status=row["status"],
         preset=row["preset"],
+        sweep_id=row["sweep_id"],
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
@@ -140,6 +185,8 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         device=row["device"],
         placement=row["placement"],
         contended=bool(row["contended"]),
+        profile=PROFILE.validate_json(row["profile"]) if row["profile"] else None,
+        ready_after_s=row["ready_after_s"],
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,

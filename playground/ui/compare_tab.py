@@ -19,7 +19,7 @@ from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, paste, runs, view
+from . import form, measure_form, paste, remedies, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -32,6 +32,7 @@ class CompareTab:
 
     preset: gr.Dropdown
     card: gr.HTML
+    settings: gr.Accordion
     sides: list[form.SideForm]
     prompt: gr.Textbox
     system: gr.Textbox
@@ -72,7 +73,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         max_lines=10,
         elem_id="asked-prompt",
     )
-    with gr.Accordion(label("settings"), open=False), gr.Row():
+    with gr.Accordion(label("settings"), open=False) as settings, gr.Row():
         sides = [
             form.build(host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
             for index in range(max(len(presets.load(name).sides) for name in presets.names()))
@@ -93,6 +94,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     return CompareTab(
         preset=preset,
         card=shown,
+        settings=settings,
         sides=sides,
         prompt=prompt,
         system=system,
@@ -105,7 +107,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos=ignore_eos,
         measurement=measurement,
         controls=controls,
-        panes=view.panes(),
+        panes=view.panes(applies=True),
         charts=view.chart_grid(),
     )
 
@@ -134,6 +136,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     for side in tab.sides:
         paste.wire(side, host.config)
+    remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:

@@ -12,13 +12,16 @@ from .. import models
 from ..config import Config
 from ..domain.records import Problem
 from ..domain.settings import SPECULATION_METHODS, Knobs
+from ..domain.sides import Side
 from ..domain.validation import choices
 from ..engine import runtime
 from ..load.endpoint import PATHS
-from ..presets import Side
 from . import view
 from .labels import label
 from .side_values import field_of, shown, side_of, values_of
+
+# The ids of a side's tabs.
+BASICS, KNOBS = "basics", "knobs"
 
 
 @dataclass
@@ -75,9 +78,9 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
             make.add(gr.Textbox, "model", "endpoint_model", max_lines=1)
             make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
         with gr.Tabs(visible=make.shown["engine"]) as engine:
-            with gr.Tab(label("tab_basics")):
+            with gr.Tab(label("tab_basics"), id=BASICS):
                 _models(make, models.known(config))
-            with gr.Tab(label("tab_knobs")):
+            with gr.Tab(label("tab_knobs"), id=KNOBS):
                 _knobs(make, config)
     form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
     attached, method = make.fields["attached"], make.fields["method"]

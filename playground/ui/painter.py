@@ -13,8 +13,10 @@ from ..charts.figure import COLOURS
 from ..compare import Comparison
 from ..config import Config
 from ..domain.records import Run, SideRecord
+from ..domain.remedies import change_label, remedy_of
 from ..domain.settings import AttachedEndpoint
 from ..facts import limitations
+from ..findings import findings
 from ..text import Locale, say, say_problem
 
 Stage = tuple[str, float | None]
@@ -28,6 +30,7 @@ class Painter:
         self._run = run
         self._locale = locale
         self._comparison = comparison
+        self._findings: dict[str, Any] | None = None
 
     def paint(self, *, whole: bool = False) -> str:
         """The panes' value: what changed, or everything if `whole`."""
@@ -38,6 +41,7 @@ class Painter:
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._asked() if whole else None,
+            "findings": self._found(),
             **self._paint(now, whole),
         }
         return json.dumps(painted)
@@ -45,6 +49,21 @@ class Painter:
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         """`headline`, `note`, `sides` and what else this mode shows."""
         raise NotImplementedError
+
+    def _found(self) -> dict[str, Any] | None:
+        """What stands out; of a run under way nothing yet."""
+        if self._findings is None and self._run.status != "running":
+            colours = {side.label: colour for side, colour in zip(self._run.sides, COLOURS, strict=False)}
+            items = [
+                {
+                    "colour": colours[found.side],
+                    "sentences": [say_problem(sentence, self._locale) for sentence in found.sentences],
+                    "change": found.change and f"{found.change.key} = {found.change.value}",
+                }
+                for found in findings(self._run)
+            ]
+            self._findings = {"title": say("finding.title", self._locale), "items": items}
+        return self._findings
 
     def _phase(self) -> str:
         phase = self._comparison.live.phase if self._comparison else "running"
@@ -74,7 +93,16 @@ class Painter:
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
-        return {"lines": [*own, *lines], "log": side.log_tail} if own or lines else None
+        if not own and not lines:
+            return None
+        remedy = remedy_of(side)
+        return {
+            "lines": [*own, *([say_problem(remedy.advice, self._locale)] if remedy else []), *lines],
+            "changes": [say_problem(change_label(each), self._locale) for each in remedy.changes]
+            if remedy
+            else [],
+            "log": side.log_tail,
+        }
 
     def _asked(self) -> list[tuple[str, str]]:
         """What was asked and of what, for somebody who opens the run later."""

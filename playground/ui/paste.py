@@ -14,7 +14,7 @@ from ..domain import pasted
 from ..domain.errors import InvalidInput
 from ..domain.records import Problem
 from ..domain.settings import EngineSettings
-from ..presets import Side
+from ..domain.sides import Side
 from ..text import Locale, say, say_problem
 from . import form
 from .form import SideForm

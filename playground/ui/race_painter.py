@@ -9,8 +9,8 @@ from .. import models
 from ..compare import Comparison
 from ..config import Config
 from ..domain.metrics import request_figures
+from ..domain.origins import token_origins
 from ..domain.records import Run, SideRecord
-from ..domain.speculation import token_origins
 from ..facts import facts, number
 from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text

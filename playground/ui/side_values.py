@@ -12,8 +12,8 @@ from ..domain.errors import InvalidInput
 from ..domain.old_names import modernised
 from ..domain.records import Problem
 from ..domain.settings import AttachedEndpoint, EngineSettings
+from ..domain.sides import Side
 from ..domain.validation import validate
-from ..presets import Side
 
 DRAFTING = ("draft_model", "eagle", "eagle3")
 LOOKUP = ("ngram", "ngram_gpu")
@@ -71,11 +71,12 @@ def values_of(side: Side) -> dict[str, Any]:
         "runtime": settings.runtime,
         "extra_flags": shlex.join(settings.extra_flags),
         "trust_remote_code": settings.trust_remote_code,
-        "knobs": json.dumps({name: _text(value) for name, value in settings.knobs.overrides().items()}),
+        "knobs": json.dumps({name: text_of(value) for name, value in settings.knobs.overrides().items()}),
     }
 
 
-def _text(value: int | float | bool | str) -> str:
+def text_of(value: int | float | bool | str) -> str:
+    """As a knob's field holds it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -107,7 +108,7 @@ def _speculation(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
     method = values["method"]
     fields: dict[str, Any] = {"method": method}
     if method != "off":
-        fields |= {"num_speculative_tokens": values["k"], **_more(side, values["more"])}
+        fields |= {"num_speculative_tokens": values["k"], **more_fields(side, values["more"])}
     if method in DRAFTING:
         fields["model"] = (values["draft"] or "").strip()
     if method in LOOKUP:
@@ -122,7 +123,8 @@ def _flags(side: str, text: str) -> list[str]:
         raise InvalidInput("ui.flags_bad", side=side, key="extra_flags", value=text[:60]) from None
 
 
-def _more(side: str, text: str | None) -> dict[str, Any]:
+def more_fields(side: str, text: str | None) -> dict[str, Any]:
+    """Raises InvalidInput for what is no JSON object."""
     if not text or not text.strip():
         return {}
     try:

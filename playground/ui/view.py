@@ -21,7 +21,8 @@ from .race_painter import RacePainter
 ASSETS = Path(__file__).with_name("assets")
 PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 PANES = """
-<p class="headline" role="status"></p><p class="note"></p><details class="asked" hidden></details>
+<p class="headline" role="status"></p><p class="note"></p>
+<section class="findings" hidden></section><details class="asked" hidden></details>
 <div class="panes"></div><div class="figures" hidden></div>
 <div class="definition" popover tabindex="-1" autofocus></div>
 """
@@ -33,11 +34,11 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def panes() -> gr.HTML:
-    """The component that shows a run's sides."""
+def panes(applies: bool = False) -> gr.HTML:
+    """The component that shows a run's sides. `applies`: a click on a remedy's change is an event."""
     # One body: what they share, then each mode's own, then what puts a value in.
     script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "view"))
-    return gr.HTML(html_template=PANES, js_on_load=script, apply_default_css=False)
+    return gr.HTML(html_template=PANES, js_on_load=script, apply_default_css=False, applies=applies)
 
 
 def chart_grid() -> gr.HTML:

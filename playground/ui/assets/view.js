@@ -16,6 +16,27 @@ function showAsked(value) {
   }
 }
 
+// What stands out in a run that has ended: what was seen, what it means, what to do.
+function showFindings(found) {
+  const box = element.querySelector('.findings');
+  const shown = found?.items.length ? JSON.stringify(found) : '';
+  if (box.dataset.shown === shown) return;
+  box.dataset.shown = shown;
+  box.hidden = !shown;
+  box.replaceChildren();
+  if (!shown) return;
+  make(box, 'h3', '', found.title);
+  const list = make(box, 'ul');
+  for (const {colour, sentences: [seen, means, todo], change} of found.items) {
+    const item = make(list, 'li', 'side');
+    item.style.setProperty('--side', colour);
+    make(item, 'span', '', `${seen} `);
+    make(item, 'span', 'means', means);
+    const remedy = make(item, 'p', '', todo);
+    if (change) make(remedy, 'code', '', change);
+  }
+}
+
 function build(value) {
   root.replaceChildren();
   panes.length = 0;
@@ -37,10 +58,29 @@ function build(value) {
   }
 }
 
-function showProblem(pane, problem) {
+// Where a change can be applied it is a button; once pressed it has nothing more to do.
+function showChanges(pane, side, changes) {
+  const list = make(pane.problem, 'div', 'changes');
+  changes.forEach((text, change) => {
+    const item = make(list, props.applies ? 'button' : 'span', '', text);
+    if (!props.applies) return;
+    item.type = 'button';
+    item.addEventListener('click', () => {
+      item.disabled = true;
+      trigger('click', {run, side, change});
+    });
+  });
+}
+
+// A pane is repainted as a whole at the end of a run: what was pressed by then stays pressed.
+function showProblem(pane, index, problem) {
+  const told = JSON.stringify(problem);
+  if (told === pane.told) return;
+  pane.told = told;
   pane.problem.replaceChildren();
   if (!problem) return;
   for (const line of problem.lines) make(pane.problem, 'p', '', line);
+  if (problem.changes.length) showChanges(pane, index, problem.changes);
   if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
 }
 
@@ -50,11 +90,12 @@ function show() {
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
   put(element.querySelector('.note'), value.note);
+  showFindings(value.findings);
   if (value.asked) showAsked(value);
   value.sides.forEach((side, index) => {
     const pane = panes[index];
     (value.mode === 'race' ? showRace : showMeasured)(pane, side);
-    if (side.problem !== undefined) showProblem(pane, side.problem);
+    if (side.problem !== undefined) showProblem(pane, index, side.problem);
     if (side.stage === undefined) return;
     pane.place.textContent = side.place;
     pane.stage.hidden = !side.stage;

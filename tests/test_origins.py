@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from playground.domain.origins import estimated_origins, settled_origins, token_origins
 from playground.domain.records import Chunk, RequestTrace, StepArrays
-from playground.domain.speculation import estimated_origins, settled_origins, token_origins
 from playground.domain.workload import Message
 
 

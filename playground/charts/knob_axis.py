@@ -1,0 +1,62 @@
+"""A knob as an axis: numbers where its values are numbers, one place after the other where they are words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+from math import log
+from typing import Any
+
+from ..domain.changes import Value
+from ..domain.sweep import Knob, value_text
+
+# Beyond these there is no room under an axis: ticks, and characters of one.
+MOST_TICKS = 16
+LONGEST = 20
+
+
+class KnobAxis:
+    """`even`: one place after the other whatever the values are, as a map's cells."""
+
+    def __init__(self, knob: Knob, *, even: bool = False) -> None:
+        self.knob = knob
+        numbers = [
+            float(value) for value in knob.values if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        self.numeric = not even and len(numbers) == len(knob.values)
+        self._places = numbers if self.numeric else [float(index) for index in range(len(knob.values))]
+        self._log = self.numeric and _geometric(sorted(numbers))
+
+    def at(self, value: Value) -> float:
+        """Where a value of the knob lies."""
+        return self._places[self.knob.values.index(value)]
+
+    def layout(self) -> dict[str, Any]:
+        """What the figure's axis is to have."""
+        axis: dict[str, Any] = {"title": {"text": escape(self.knob.key), "standoff": 4}, "automargin": True}
+        axis |= {"rangemode": "normal", "type": "log" if self._log else "linear"}
+        if not self.numeric or len(self._places) <= MOST_TICKS:
+            texts = [short(value) for value in self.knob.values]
+            axis |= {"tickmode": "array", "tickvals": self._places, "ticktext": texts}
+        if not self.numeric:
+            axis["range"] = [-0.5, len(self._places) - 0.5]
+        return axis
+
+
+def short(value: Value) -> str:
+    """As it is typed; of a long one the end, where models of one family differ."""
+    text = value_text(value)
+    return escape(text if len(text) <= LONGEST else f"…{text[-LONGEST:]}")
+
+
+def _geometric(ascending: Sequence[float]) -> bool:
+    """Whether the values' logs are spaced more evenly than the values."""
+    if len(ascending) < 3 or ascending[0] <= 0:
+        return False
+    return _unevenness([log(value) for value in ascending]) < _unevenness(ascending)
+
+
+def _unevenness(ascending: Sequence[float]) -> float:
+    gaps = [later - earlier for earlier, later in pairwise(ascending)]
+    return max(gaps) / min(gaps)

@@ -1,0 +1,20 @@
+"""A sweep -> plotly figures. Every trace carries its points' run ids as `customdata`: a click opens the run."""
+
+from __future__ import annotations
+
+from ..domain.sweep import Sweep
+from ..text import Locale
+from .acceptance import acceptance_needed
+from .better_draft import better_drafts
+from .curves import curves
+from .figure import Figure
+from .maps import maps
+from .swept import Swept
+from .trade_off import trade_offs
+
+
+def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Figure]:
+    """All charts of a sweep by name, in reading order. Reads every chunk of points that were not read before."""
+    swept = Swept(sweep, locale)
+    own = curves(swept) if len(sweep.plan.knobs) == 1 else maps(swept)
+    return {**own, **trade_offs(swept), **acceptance_needed(swept), **better_drafts(swept)}

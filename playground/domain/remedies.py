@@ -1,0 +1,56 @@
+"""What to change after a failure: advice in a sentence, and changes of the failing side's settings.
+
+Nothing of this is stored: it follows from the stored problem and the stored settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from .changes import Change
+from .records import Problem, SideRecord
+from .remedy_rules import RULES, nothing
+from .settings import EngineSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """`advice` says what helps. Each of `changes` is worth a try by itself, the most promising first."""
+
+    advice: Problem
+    changes: tuple[Change, ...] = ()
+
+
+def remedy_of(side: SideRecord) -> Remedy | None:
+    """What to change so that this side's problem goes away; None if it has none, or nothing of ours helps."""
+    problem, settings = side.problem, side.settings
+    if problem is None or not isinstance(settings, EngineSettings):
+        return None
+    offered = RULES.get(problem.message_id, nothing)(problem.params, settings)
+    changes = tuple(change for change in offered if _differs(change, settings))
+    section, _, name = problem.message_id.partition(".")
+    if section == "failure":
+        return Remedy(Problem(f"remedy.{name}", problem.params), changes)
+    # Other sentences say themselves what to do.
+    return Remedy(Problem("remedy.change"), changes) if changes else None
+
+
+def _differs(change: Change, settings: EngineSettings) -> bool:
+    """Whether the settings allow it, and do not say so already."""
+    try:
+        return change.apply(settings) != settings
+    except ValidationError:
+        return False
+
+
+def change_label(change: Change) -> Problem:
+    """What a button says that makes this change."""
+    name = change.key.rpartition(".")[2]
+    if change.key == "speculation" and change.value == "off":
+        return Problem("change.speculation_off")
+    if change.value is None:
+        return Problem("change.default", {"name": name})
+    shown = str(change.value).lower() if isinstance(change.value, bool) else change.value
+    return Problem("change.set", {"name": name, "value": shown})

@@ -1,0 +1,19 @@
+"""One side of a comparison."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .settings import Frozen, SideSettings
+from .workload import LoadProfile
+
+
+class Side(Frozen):
+    """A label and what stands behind it. `profile`: how its load is sent, where that is what the sides differ in;
+    None: as the measurement says."""
+
+    label: Annotated[str, Field(min_length=1)]
+    engine: SideSettings
+    profile: LoadProfile | None = None

@@ -1,0 +1,229 @@
+"""A sweep: comparisons over the values of one or two knobs, in an order that restarts as few engines as it can."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from .changes import Value
+from .errors import InvalidInput
+from .knobs import ENGINE_KNOBS, Case, changed
+from .records import Problem, Run, Status
+from .refusal import refused
+from .settings import EngineSettings, Frozen
+
+MOST_VALUES = 64
+MOST_POINTS = 256
+RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:([+*])([\d.]+))?")
+WORDS: dict[str, Value] = {"true": True, "on": True, "false": False, "off": False, "default": None}
+
+
+class Knob(Frozen):
+    """A knob's name, its values, and the side it belongs to; None: each side that has it, or the workload."""
+
+    name: Annotated[str, Field(min_length=1)]
+    values: Annotated[tuple[Value, ...], Field(min_length=1, max_length=MOST_VALUES)]
+    side: str | None = None
+
+    @field_validator("values")
+    @classmethod
+    def _each_once(cls, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys(values))
+
+    @property
+    def key(self) -> str:
+        """As it is typed: "B.k", or "concurrency"."""
+        return f"{self.side}.{self.name}" if self.side else self.name
+
+    @property
+    def of_engines(self) -> bool:
+        """Whether it is a setting that can be deployed, not a circumstance."""
+        return self.name in ENGINE_KNOBS
+
+
+class SweepPlan(Frozen):
+    """Which knobs, and how many seconds the whole may take, engine starts included."""
+
+    knobs: Annotated[tuple[Knob, ...], Field(min_length=1, max_length=2)]
+    budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 3600
+
+    @model_validator(mode="after")
+    def _two_different(self) -> SweepPlan:
+        if len({knob.key for knob in self.knobs}) < len(self.knobs):
+            raise refused("accepted.two_knobs", "knobs")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One comparison of a sweep; `number` counts in the order of the values, `values` go with the plan's knobs."""
+
+    number: int
+    values: tuple[Value, ...]
+    case: Case
+
+
+@dataclass(slots=True)
+class PointRecord:
+    """What the history keeps of a point: its run, once there is one."""
+
+    number: int
+    values: tuple[Value, ...]
+    run: Run | None = None
+    # What `sweep_results.result_of` made of a settled run: every chunk of it is read once.
+    result: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing more to do: it was measured, or it failed, which is a result too."""
+        return self.run is not None and self.run.status in ("done", "failed")
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What the history keeps of a sweep: what it starts from (`case`), and its points, in the values' order."""
+
+    id: str
+    created_at: str
+    plan: SweepPlan
+    case: Case
+    points: list[PointRecord] = field(default_factory=list)
+    preset: str | None = None
+    status: Status = "running"
+    problem: Problem | None = None
+
+    @property
+    def asked(self) -> str:
+        """In a few words: the knobs and how many values each has."""
+        return " x ".join(f"{knob.key} ({len(knob.values)})" for knob in self.plan.knobs)
+
+    @property
+    def left(self) -> int:
+        """How many points have still to be measured."""
+        return sum(not point.settled for point in self.points)
+
+
+def parsed_knob(text: str) -> Knob:
+    """[SIDE.]NAME=V1,V2,... where a value may be a range: 1..10, 16..64+16, 1..64*2. Raises InvalidInput."""
+    # A side's label may have an equals sign of its own.
+    key, equals, values = text.rpartition("=")
+    side, _, name = key.strip().rpartition(".")
+    if not equals or not name:
+        raise InvalidInput("sweep.bad_knob", text=text)
+    return Knob(name=name, values=parsed_values(name, values), side=side or None)
+
+
+def parsed_values(name: str, text: str) -> tuple[Value, ...]:
+    """The values of knob `name`, from a list of values and ranges. Raises InvalidInput."""
+    found = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
+    if not 1 <= len(found) <= MOST_VALUES:
+        raise InvalidInput("sweep.bad_values", knob=name, count=len(found), most=MOST_VALUES)
+    return tuple(found)
+
+
+def _values(name: str, item: str) -> list[Value]:
+    found = RANGE.fullmatch(item)
+    if found is None:
+        return [_value(item)]
+    first, last = _number(found[1]), _number(found[2])
+    sign, step = found[3] or "+", _number(found[4] or "1")
+    # A range that does not end, or not soon.
+    if first is None or last is None or step is None or step <= (1 if sign == "*" else 0) or first > last:
+        raise InvalidInput("sweep.bad_range", knob=name, range=item)
+    if sign == "*" and first <= 0:
+        raise InvalidInput("sweep.bad_range", knob=name, range=item)
+    values: list[Value] = []
+    while first <= last + 1e-9 and len(values) <= MOST_VALUES:
+        values.append(round(first, 10) if isinstance(first, float) else first)
+        first = first * step if sign == "*" else first + step
+    return values
+
+
+def value_text(value: Value) -> str:
+    """A value as it is typed."""
+    if value is None:
+        return "default"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(text: str) -> Value:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    number = _number(text)
+    return text if number is None else number
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) < 1e300 else None
+
+
+def points_of(plan: SweepPlan, case: Case) -> list[Point]:
+    """Every combination of the values. Raises InvalidInput for a knob or value that the case does not allow."""
+    combinations = list(product(*(knob.values for knob in plan.knobs)))
+    if len(combinations) > MOST_POINTS:
+        raise InvalidInput("sweep.too_many_points", points=len(combinations), most=MOST_POINTS)
+    points = []
+    for number, values in enumerate(combinations):
+        own = case
+        for knob, value in zip(plan.knobs, values, strict=True):
+            own = changed(own, knob.name, value, knob.side)
+        points.append(Point(number, values, own))
+    return points
+
+
+def engines_of(case: Case) -> Counter[EngineSettings]:
+    """The engines that a comparison needs; two equal sides are two engines."""
+    return Counter(side.engine for side in case.sides if isinstance(side.engine, EngineSettings))
+
+
+def ordered(points: Sequence[Point]) -> list[Point]:
+    """Each time the point that needs the fewest new engines; of those the first."""
+    left, path, running = list(points), list[Point](), Counter[EngineSettings]()
+    while left:
+        following = min(left, key=lambda point: ((engines_of(point.case) - running).total(), point.number))
+        left.remove(following)
+        path.append(following)
+        running = engines_of(following.case)
+    return path
+
+
+def engine_starts(path: Sequence[Point], running: Counter[EngineSettings] | None = None) -> int:
+    """How many engines start when the points are measured in this order, these running before."""
+    count, running = 0, running or Counter()
+    for point in path:
+        wanted = engines_of(point.case)
+        count += (wanted - running).total()
+        running = wanted
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a sweep will take at most: `start_s` an engine, `point_s` a point beside that, in seconds.
+
+    `known_starts`: how many earlier starts on this host the first figure is the median of; 0: a rule of thumb.
+    """
+
+    points: int
+    engine_starts: int
+    start_s: float
+    known_starts: int
+    point_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.engine_starts * self.start_s + self.points * self.point_s

@@ -1,0 +1,49 @@
+"""Rules: from a run to what stands out in it, what that means and what to do. Nothing here is stored.
+
+A rule looks at one side. Its thresholds stand beside it with their sources: "claim N" and "trouble" are those of
+the practitioners' articles on speculative decoding and batching that the playground was asked to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+from ..domain.records import Run
+from ..domain.rounds import rounds_of
+from . import capacity, conduct, speculation
+from .conduct import drift_of
+from .observed import Finding, Observed
+from .speculation import sweep_findings
+
+__all__ = ["Finding", "drift_of", "findings", "sweep_findings"]
+
+Rule = Callable[[Observed], Finding | None]
+
+# From counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
+RULES: tuple[Rule, ...] = (
+    capacity.kv_full,
+    speculation.nothing_accepted,
+    speculation.low_acceptance,
+    speculation.low_coverage,
+)
+# From times, or from many requests. What makes the figures doubtful comes first.
+MEASURED_RULES: tuple[Rule, ...] = (
+    conduct.failed_requests,
+    conduct.cold_start,
+    conduct.drift,
+    capacity.batch_limit,
+    capacity.long_takes_cache,
+    capacity.short_starved,
+    speculation.below_break_even,
+    speculation.draft_too_slow,
+    speculation.ttft_worse,
+)
+
+
+def findings(run: Run) -> list[Finding]:
+    """Of a run that has ended. A race gets only what a contended race can support."""
+    rules = RULES if run.measurement is None else (*MEASURED_RULES, *RULES)
+    rounds = cache(partial(rounds_of, run))
+    sides = [Observed(run, side, rounds) for side in run.sides]
+    return [found for rule in rules for side in sides if (found := rule(side)) is not None]

@@ -1,0 +1,57 @@
+"""Was the measurement itself sound: failed requests, a cold start, drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, log
+from statistics import median
+
+from ..domain.rounds import run_verdicts
+from ..domain.statistics import LOWER_IS_BETTER, Verdict
+from .observed import Finding, Observed
+
+# From one run to the next up to 20% were seen at low concurrency (vLLM issue 53436): more than that is no chance.
+COLD = 1.25
+# Fewer other rounds do not tell what is usual.
+LEAST_OTHERS = 3
+# The verdict's own tests for drift (Mann-Kendall, domain/statistics.py): a side's rounds, or the ratio itself.
+DRIFTS = ("drifts_up", "drifts_down", "ratio_moves")
+
+
+def failed_requests(side: Observed) -> Finding | None:
+    """Any: a trial with one has no figure, and what failed may be what was slow."""
+    problems = [trace.problem for trace in side.requests if trace.problem is not None]
+    if not problems:
+        return None
+    [(most, _)] = Counter(problem.message_id for problem in problems).most_common(1)
+    cause = next(problem for problem in problems if problem.message_id == most)
+    params = {"failed": len(problems), "requests": len(side.requests), "cause": cause}
+    return side.found("failed_requests", params)
+
+
+def cold_start(side: Observed) -> Finding | None:
+    """Claim 12: without a warm-up the figures are too low. The first round is worst, far from the usual one."""
+    objective = side.run.workload.objective
+    values = [each.values[side.label] for each in side.rounds(objective)]
+    sign = 1 if objective in LOWER_IS_BETTER else -1
+    slowness = [sign * log(value) for value in values if value]
+    first, others = slowness[:1], slowness[1:]
+    if len(slowness) < len(values) or len(others) < LEAST_OTHERS or first[0] <= max(others):
+        return None
+    behind = exp(first[0] - median(others))
+    return side.found("cold_start", {"times": behind, "rounds": len(values)}) if behind >= COLD else None
+
+
+def drift(side: Observed) -> Finding | None:
+    """What the verdicts found, once for the side that it is about."""
+    for verdict in run_verdicts(side.run, side.rounds(side.run.workload.objective)):
+        rule = drift_of(verdict)
+        if rule is not None and verdict.reason is not None and verdict.reason.params["side"] == side.label:
+            return side.found(rule, verdict.reason.params)
+    return None
+
+
+def drift_of(verdict: Verdict) -> str | None:
+    """The rule that a verdict's reason belongs to, if it is a drift."""
+    name = verdict.reason.message_id.removeprefix("verdict.") if verdict.reason else None
+    return name if name in DRIFTS else None

@@ -1,0 +1,87 @@
+"""One side of a run as rules see it, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..domain.changes import Change
+from ..domain.metrics import Acceptance, SideFigures, acceptance_of, side_figures
+from ..domain.records import Counters, Problem, RequestTrace, Run, SideRecord
+from ..domain.rounds import Round
+from ..domain.settings import EngineSettings
+from ..domain.statistics import Verdict, compare
+from ..domain.workload import Objective
+
+SPECULATION_OFF = Change("speculation", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One statement about a side. `change`: the remedy, where it is one setting of that side."""
+
+    rule: str
+    side: str
+    evidence: Problem
+    meaning: Problem
+    remedy: Problem
+    change: Change | None = None
+
+    @property
+    def sentences(self) -> tuple[Problem, Problem, Problem]:
+        """What was seen, what it means, what to do."""
+        return self.evidence, self.meaning, self.remedy
+
+
+class Observed:
+    """A side of a run, with what more than one rule asks of it. Trials that were cut off are left out."""
+
+    def __init__(self, run: Run, side: SideRecord, rounds: Callable[[Objective], list[Round]]) -> None:
+        self.run = run
+        self.label = side.label
+        self.rounds = rounds
+        self.record = replace(side, trials=[trial for trial in side.trials if trial.complete])
+        self.profile = side.profile or (run.measurement.profile if run.measurement else None)
+        self.engine = side.settings if isinstance(side.settings, EngineSettings) else None
+
+    def found(
+        self, rule: str, params: Mapping[str, object], change: Change | None = None, remedy: str = "do"
+    ) -> Finding:
+        """Its sentences are the rule's `_seen`, `_means` and `_do`, or another remedy in place of the last."""
+        told = {"side": self.label, **params}
+        seen, means, do = (Problem(f"finding.{rule}_{part}", told) for part in ("seen", "means", remedy))
+        return Finding(rule, self.label, seen, means, do, change)
+
+    @property
+    def requests(self) -> list[RequestTrace]:
+        return self.record.requests
+
+    @cached_property
+    def figures(self) -> SideFigures:
+        return side_figures(self.record)
+
+    @cached_property
+    def acceptance(self) -> Acceptance | None:
+        return acceptance_of(self.record.trials)
+
+    @cached_property
+    def busy(self) -> list[Counters]:
+        """Samples taken while something ran."""
+        return [sample.counters for sample in self.record.samples if sample.counters.running]
+
+    @cached_property
+    def plain(self) -> str | None:
+        """The side that differs from this one by having no speculation, and by nothing else."""
+        if self.engine is None or not self.engine.speculates:
+            return None
+        alike = SPECULATION_OFF.apply(self.engine), self.record.profile
+        return next((side.label for side in self.run.sides if (side.settings, side.profile) == alike), None)
+
+    def against_plain(self, objective: Objective) -> Verdict | None:
+        """What speculation did to this figure; None without a side to compare with, or an interval."""
+        if self.plain is None:
+            return None
+        values = [each.values for each in self.rounds(objective)]
+        verdict = compare(values, self.label, self.plain, objective)
+        return verdict if verdict.interval is not None else None

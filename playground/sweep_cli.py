@@ -1,0 +1,173 @@
+"""The command line's `sweep`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from . import presets
+from .config import Config
+from .domain.errors import InvalidInput
+from .domain.measurement import Measurement
+from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
+from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, results
+from .domain.validation import validate
+from .facts import number
+from .host import Host
+from .printed import UNITS, print_json
+from .sweep import Sweeping, new_sweep
+from .sweep_report import conclusions_of, plan_document, plan_sentences, sweep_document
+from .text import say, say_problem
+
+DEFAULT_MINUTES = 60.0
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its arguments."""
+    sweep = verbs.add_parser("sweep", help=say("cli.sweep"))
+    sweep.add_argument("preset", nargs="?", help=say("cli.preset"))
+    sweep.add_argument("--knob", action="append", metavar="[SIDE.]NAME=VALUES", help=say("cli.knob"))
+    sweep.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
+    sweep.add_argument("--minutes", type=_minutes, help=say("cli.minutes"))
+    sweep.add_argument("--resume", metavar="ID", help=say("cli.resume"))
+    sweep.add_argument("--plan", action="store_true", help=say("cli.plan"))
+    sweep.add_argument("--json", action="store_true", help=say("cli.json"))
+    sweep.set_defaults(verb=run)
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes <= 7 * 1440:
+        raise argparse.ArgumentTypeError(say("cli.bad_minutes", value=text))
+    return minutes
+
+
+def run(arguments: argparse.Namespace) -> int:
+    host = Host(Config.from_environment())
+    sweep = _sweep(host, arguments)
+    if arguments.plan:
+        told = host.estimate(sweep)
+        print_json(plan_document(told)) if arguments.json else _print_plan(told)
+        return 0
+    asyncio.run(_measured(host, sweep, quiet=arguments.json))
+    show(sweep, as_json=arguments.json)
+    return 0 if sweep.status in ("done", "stopped") else 1
+
+
+def show(sweep: Sweep, *, as_json: bool) -> None:
+    print_json(sweep_document(sweep)) if as_json else _print_sweep(sweep)
+
+
+def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
+    if arguments.resume:
+        return _resumed(host, arguments)
+    if arguments.preset is None:
+        raise InvalidInput("cli.sweep_of_what")
+    preset = preset_of(arguments.preset)
+    plan = preset.sweep
+    if arguments.knob:
+        knobs = tuple(parsed_knob(text) for text in arguments.knob)
+        budget_s = plan.budget_s if plan else DEFAULT_MINUTES * 60
+        plan = validate(SweepPlan, {"knobs": knobs, "budget_s": budget_s}, where="--knob")
+    if plan is None:
+        raise InvalidInput("sweep.no_knobs", preset=preset.name)
+    if arguments.minutes:
+        plan = plan.model_copy(update={"budget_s": arguments.minutes * 60})
+    case = preset.case
+    if arguments.prompts:
+        measurement = {**case.measurement.model_dump(), "prompts": arguments.prompts}
+        asked = validate(Measurement, measurement, where="--prompts")
+        case = case.model_copy(update={"measurement": asked})
+    return new_sweep(plan, case, preset.name)
+
+
+def preset_of(name_or_path: str) -> presets.Preset:
+    """What was read otherwise than it is written is said on standard error."""
+    preset = presets.load(name_or_path)
+    for note in preset.notes:
+        print(say_problem(note), file=sys.stderr)
+    return preset
+
+
+def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
+    sweep = host.history.sweep(arguments.resume)
+    if sweep is None:
+        raise InvalidInput("sweep.no_such_sweep", id=arguments.resume)
+    if arguments.preset or arguments.knob or arguments.prompts:
+        raise InvalidInput("cli.resume_alone")
+    if not sweep.left:
+        raise InvalidInput("sweep.none_to_go", id=sweep.id)
+    if arguments.minutes:
+        sweep.plan = sweep.plan.model_copy(update={"budget_s": arguments.minutes * 60})
+    return sweep
+
+
+def _print_plan(told: Estimate) -> None:
+    for sentence in plan_sentences(told):
+        print(say_problem(sentence))
+
+
+async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
+    host.open()
+    try:
+        sweeping = await asyncio.to_thread(host.sweeping, sweep)
+        if not quiet:
+            for sentence in plan_sentences(await asyncio.to_thread(host.estimate, sweep)):
+                print(say_problem(sentence), file=sys.stderr)
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, sweeping.stop)
+        await host.start(sweeping, where=say("host.command_line"))
+        await _follow(sweeping, quiet)
+        if sweep.problem is not None:
+            print(say_problem(sweep.problem), file=sys.stderr)
+    finally:
+        await host.close()
+
+
+async def _follow(sweeping: Sweeping, quiet: bool) -> None:
+    """Say what each point came to, on standard error."""
+    sweep, told = sweeping.sweep, {point.number for point in sweeping.sweep.points if point.settled}
+    while not sweeping.finished:
+        for point in sweep.points if not quiet else ():
+            if point.settled and point.number not in told:
+                told.add(point.number)
+                print(f"[{len(told)}/{len(sweep.points)}] {point_line(sweep, result_of(point))}", file=sys.stderr)
+        await asyncio.sleep(0.5)
+
+
+def _print_sweep(sweep: Sweep) -> None:
+    """A line a point, then what it comes to."""
+    print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.asked}")
+    predicted = predictions(sweep)
+    for point in results(sweep):
+        print(point_line(sweep, point))
+        for side in point.sides:
+            if (found := predicted.get((point.number, side.label))) is not None:
+                print(f"    {side.label}: {say_problem(found.statement())}")
+    for sentence in conclusions_of(sweep):
+        print(say_problem(sentence))
+
+
+def point_line(sweep: Sweep, point: PointResult) -> str:
+    """The knobs' values, then each side's deciding figure and its speed-up over the first side."""
+    if point.problem is not None:
+        return f"{described(sweep, point.values)}: {say_problem(point.problem)}"
+    sides = [_side_text(side, UNITS[sweep.case.workload.objective]) for side in point.sides]
+    return f"{described(sweep, point.values)}: {', '.join(sides) or '-'}"
+
+
+def _side_text(side: SideResult, unit: str) -> str:
+    text = f"{side.label} {number(side.value)} {unit}"
+    verdict = side.verdict
+    if verdict is None or verdict.speed_up is None:
+        return text
+    if verdict.interval is None:
+        return f"{text} ({verdict.speed_up:.2f}x)"
+    low, high = verdict.interval
+    return f"{text} ({verdict.speed_up:.2f}x, {low:.2f}-{high:.2f})"

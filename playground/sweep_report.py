@@ -1,0 +1,136 @@
+"""A sweep as sentences, and as the JSON document that `playground/schema.json` describes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from .domain.prediction import Prediction, accuracy
+from .domain.recommendation import recommendation
+from .domain.records import Problem
+from .domain.speculation import break_even, if_accepted, step_cost
+from .domain.sweep import Estimate, Sweep
+from .domain.sweep_results import (
+    PointResult,
+    described,
+    k_index,
+    prediction_errors,
+    predictions,
+    results,
+    speculation_points,
+    synthetic,
+)
+from .findings import sweep_findings
+from .report import SCHEMA_VERSION, problem_document, side_figures_document, verdict_document
+from .sweep import BESIDE
+from .text import Locale, say_problem
+
+# Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
+BETTER_DRAFTS = (0.6, 0.8)
+# Fewer seconds rarely hold six rounds, whatever the workload.
+TIGHT_S = 15.0
+
+
+def plan_sentences(told: Estimate) -> list[Problem]:
+    """What a sweep will take, and a warning where that is too little for a result."""
+    source = (
+        Problem("sweep.starts_known", {"count": told.known_starts})
+        if told.known_starts
+        else Problem("sweep.starts_guessed")
+    )
+    params: dict[str, object] = {
+        "points": told.points,
+        "starts": told.engine_starts,
+        "start_s": told.start_s,
+        "source": source,
+        "point_s": told.point_s,
+        "minutes": told.total_s / 60,
+    }
+    sentences = [Problem("sweep.plan", params)]
+    if told.point_s < TIGHT_S:
+        sentences.append(Problem("sweep.tight", {"rounds_s": told.point_s / (1 + BESIDE)}))
+    return sentences
+
+
+def conclusions_of(sweep: Sweep) -> list[Problem]:
+    """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work."""
+    found = results(sweep)
+    sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
+    if synthetic(sweep):
+        sentences.append(Problem("sweep.is_synthetic"))
+    else:
+        sentences += _theory(sweep)
+    if (told := accuracy(prediction_errors(sweep))) is not None:
+        sentences.append(told)
+    for point in found:
+        if point.problem is not None:
+            params = {"values": described(sweep, point.values), "cause": point.problem}
+            sentences.append(Problem("sweep.point_failed", params))
+    if sweep.problem is not None:
+        sentences.append(sweep.problem)
+    return sentences
+
+
+def _theory(sweep: Sweep) -> list[Problem]:
+    """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
+    whether the longest k goes too far."""
+    groups = speculation_points(sweep)
+    if len(groups) != 1:
+        return []
+    [((label, _), measured)] = groups.items()
+    if k_index(sweep, label) is None:
+        return []
+    points = [point for _, point in measured]
+    best = max(points, key=lambda point: point.speed_up)
+    cost = step_cost(best)
+    sentences = [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
+    return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
+
+
+def plan_document(told: Estimate) -> dict[str, Any]:
+    return {"schema": SCHEMA_VERSION, **asdict(told), "total_s": told.total_s}
+
+
+def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
+    best, predicted = recommendation(sweep), predictions(sweep)
+    errors = accuracy(prediction_errors(sweep))
+    values: object = best.values
+    if isinstance(best.values, tuple):
+        values = _named(sweep, best.values)
+    return {
+        "schema": SCHEMA_VERSION,
+        "run_id": sweep.id,
+        "created_at": sweep.created_at,
+        "status": sweep.status,
+        "preset": sweep.preset,
+        "objective": sweep.case.workload.objective,
+        "synthetic": synthetic(sweep),
+        "knobs": [
+            {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs
+        ],
+        "points": [_point(sweep, point, predicted, locale) for point in results(sweep)],
+        "recommended": {"values": values, "side": best.side, "reason": say_problem(best.reason, locale)},
+        "prediction_error": None if errors is None else say_problem(errors, locale),
+        "problem": problem_document(sweep.problem, locale),
+    }
+
+
+def _point(
+    sweep: Sweep, point: PointResult, predicted: dict[tuple[int, str], Prediction], locale: Locale
+) -> dict[str, Any]:
+    return {
+        "values": _named(sweep, point.values),
+        "run_id": point.run_id,
+        "sides": {side.label: side_figures_document(side.figures) for side in point.sides},
+        "predicted": {
+            label: {"kind": found.kind, "speed_up": found.speed_up, "interval": found.interval}
+            for (number, label), found in predicted.items()
+            if number == point.number
+        },
+        "verdicts": [verdict_document(side.verdict, locale) for side in point.sides if side.verdict],
+        "problem": problem_document(point.problem, locale),
+    }
+
+
+def _named(sweep: Sweep, values: tuple[Any, ...]) -> dict[str, Any]:
+    return {knob.key: value for knob, value in zip(sweep.plan.knobs, values, strict=True)}

@@ -1,0 +1,222 @@
+"""A sweep as it runs: within its budget, stopped, gone on with, some of its points failing. Endpoints of our own
+stand for engines here; real engines are swept in test_real_engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from conftest import until
+from fake_server import FakeServer, Reply, Steady
+from test_attached import at, attached
+from test_compare import fake_runtime, host  # noqa: F401
+from test_schema import check
+
+from playground.__main__ import main
+from playground.domain.errors import HostBusy, InvalidInput
+from playground.domain.knobs import Case
+from playground.domain.measurement import Measurement
+from playground.domain.settings import EngineSettings
+from playground.domain.sides import Side
+from playground.domain.sweep import Sweep, SweepPlan
+from playground.domain.sweep_results import results
+from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
+from playground.host import Host
+from playground.sweep import Sweeping, estimate, new_sweep
+from playground.sweep_report import conclusions_of, plan_document, sweep_document
+from playground.text import LOCALES, say_problem
+
+
+def case(*sides: Side, tokens: int = 6, **measurement: object) -> Case:
+    plan = {"max_rounds": 6, "target_width": 2, "check_outputs": False, **measurement}
+    return Case(
+        sides=sides,
+        workload=Workload(prompt="x", sampling=Sampling(max_tokens=tokens)),
+        measurement=Measurement(profile=ConcurrencyProfile(requests=2)).model_copy(update=plan),
+    )
+
+
+def sweep_over(made: Case, *values: object, name: str = "concurrency", budget_s: float = 600) -> Sweep:
+    plan = SweepPlan.model_validate({"knobs": [{"name": name, "values": values}], "budget_s": budget_s})
+    return new_sweep(plan, made, "p")
+
+
+async def swept(host: Host, sweep: Sweep) -> Sweeping:  # noqa: F811
+    sweeping = host.sweeping(sweep)
+    await host.start(sweeping, "a test")
+    await until(lambda: sweeping.finished, within_s=120)
+    return sweeping
+
+
+def stored(host: Host, sweep: Sweep) -> Sweep:  # noqa: F811
+    found = host.history.sweep(sweep.id)
+    assert found is not None
+    return found
+
+
+async def test_every_point_is_measured_and_kept(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
+        made = case(attached("slow", at(slow)), attached("quick", at(quick)), tokens=24)
+        sweep = (await swept(host, sweep_over(made, 1, 2))).sweep
+    assert (sweep.status, sweep.problem, sweep.left) == ("done", None, 0)
+    kept = stored(host, sweep)
+    assert (kept.plan, kept.case, kept.status) == (sweep.plan, sweep.case, "done")
+    for point, concurrency in zip(kept.points, (1, 2), strict=True):
+        assert point.run is not None
+        assert point.run.sweep_id == sweep.id
+        assert point.run.measurement is not None
+        assert point.run.measurement.profile.peak == concurrency
+    for result in results(kept):
+        one, other = result.sides
+        assert one.verdict is None
+        assert other.verdict is not None
+        assert other.verdict.verdict == "faster"
+        assert other.interval is not None
+        assert other.value is not None
+        assert other.interval[0] < other.value < other.interval[1]
+    document = check("sweep", sweep_document(kept))
+    assert document == check("sweep", sweep_document(sweep))
+    assert document["recommended"]["values"] is None
+    assert [point["values"] for point in document["points"]] == [{"concurrency": 1}, {"concurrency": 2}]
+    for locale in LOCALES:
+        assert all(say_problem(sentence, locale) for sentence in conclusions_of(kept))
+
+
+async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady()) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), budget_s=0.1)
+        sweep = (await swept(host, sweep_over(made, 1))).sweep
+    [line] = host.history.summaries()
+    assert (line.id, line.mode, line.prompt, line.labels) == (sweep.id, "sweep", "concurrency (1)", ("a", "b"))
+    for found in (dict(text="concurrency"), dict(text="0@"), dict(model="playground"), dict(preset="p")):
+        assert [one.id for one in host.history.summaries(**found)] == [sweep.id]
+    for nothing in (dict(text="nowhere"), dict(model="other"), dict(preset="q")):
+        assert host.history.summaries(**nothing) == []
+
+
+async def test_stopped_and_gone_on_with(host: Host) -> None:  # noqa: F811
+    """What is measured stays; the point that was cut off is measured again."""
+    async with FakeServer(Steady(rate=200)) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
+        sweep = sweep_over(made, 1, 2, 3)
+        sweeping = host.sweeping(sweep)
+        await host.start(sweeping, "a test")
+        await until(lambda: sweep.points[0].settled and sweep.points[1].run is not None, within_s=60)
+        sweeping.stop()
+        await until(lambda: sweeping.finished)
+        assert sweep.status == "stopped"
+        first, second = (point.run for point in sweep.points[:2])
+        assert first is not None
+        assert second is not None
+        again = stored(host, sweep)
+        assert again.left == 2
+        await swept(host, again)
+    kept = stored(host, sweep)
+    assert (kept.status, kept.left) == ("done", 0)
+    runs = [point.run for point in kept.points]
+    assert all(run is not None and run.status == "done" for run in runs)
+    assert runs[0] is not None
+    assert runs[0].id == first.id
+    assert runs[1] is not None
+    assert runs[1].id != second.id
+
+
+async def test_after_a_crash_it_can_go_on(host: Host) -> None:  # noqa: F811
+    sweep = sweep_over(case(attached("a", "http://127.0.0.1:1"), attached("b", "http://127.0.0.1:1")), 1)
+    host.history.begin_sweep(sweep)
+    host.history.mark_interrupted()
+    kept = stored(host, sweep)
+    assert (kept.status, kept.left) == ("interrupted", 1)
+
+
+async def test_a_failed_point_is_a_result(host: Host) -> None:  # noqa: F811
+    """The side fails whenever four ask at once."""
+    under_way = most = 0
+
+    async def script(reply: Reply) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.2)
+        if most > 3:
+            await reply.whole("500 Internal Server Error", '{"error": {"message": "too many"}}')
+        else:
+            await Steady(rate=2000)(reply)
+        under_way -= 1
+        most = most if under_way else 0
+
+    async with FakeServer(script) as server, FakeServer(Steady(rate=2000)) as good:
+        made = case(attached("a", at(good)), attached("b", at(server)), budget_s=0.1)
+        sweep = (await swept(host, sweep_over(made, 1, 6, 2))).sweep
+    assert [point.run and point.run.status for point in sweep.points] == ["done", "failed", "done"]
+    assert sweep.status == "done"
+    document = check("sweep", sweep_document(stored(host, sweep)))
+    assert [point["problem"] is None for point in document["points"]] == [True, False, True]
+    assert any(sentence.message_id == "sweep.point_failed" for sentence in conclusions_of(sweep))
+
+
+async def test_the_budget_ends_it(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=100)) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), tokens=30)
+        sweep = (await swept(host, sweep_over(made, *range(1, 9), budget_s=14))).sweep
+    assert sweep.status == "stopped"
+    assert sweep.problem is not None
+    assert sweep.problem.message_id == "sweep.budget_spent"
+    assert 0 < sweep.left < 8
+    assert stored(host, sweep).problem == sweep.problem
+
+
+async def test_one_at_a_time(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=50)) as server:
+        sides = (attached("a", at(server)), attached("b", at(server)))
+        sweeping = host.sweeping(sweep_over(case(*sides), 1))
+        await host.start(sweeping, "a test")
+        with pytest.raises(HostBusy):
+            await host.start(host.comparison(sides, case().workload), "another")
+        assert host.followed_sweep(sweeping.id) is sweeping
+        await until(lambda: host.latest is not None and host.latest.run.sweep_id == sweeping.id)
+        sweeping.stop()
+        await until(lambda: sweeping.finished)
+
+
+async def test_what_the_host_does_not_allow_starts_nothing(host: Host) -> None:  # noqa: F811
+    made = case(Side(label="a", engine=EngineSettings(target="m")), attached("b", "http://127.0.0.1:1"))
+    with pytest.raises(InvalidInput):
+        host.sweeping(sweep_over(made, "default", "elsewhere", name="runtime"))
+    assert host.history.summaries() == []
+
+
+def test_the_estimate_learns_from_earlier_starts(host: Host) -> None:  # noqa: F811
+    made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in "ab"), budget_s=100)
+    sweep = sweep_over(made, 1, 2, name="max_num_seqs")
+    guessed = estimate(host.history, sweep, "cpu")
+    assert (guessed.points, guessed.engine_starts, guessed.known_starts) == (2, 4, 0)
+    assert guessed.total_s <= sweep.plan.budget_s
+    check("sweep_plan", plan_document(guessed))
+
+
+def test_command_line_plan(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    assert main(["sweep", "smollm2-ngram", "--knob", "k=1..3", "--plan", "--json"]) == 0
+    told = check("sweep_plan", json.loads(capsys.readouterr().out))
+    assert (told["points"], told["engine_starts"]) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["smollm2-ngram"],
+        ["smollm2-ngram", "--knob", "k"],
+        ["smollm2-ngram", "--knob", "k=0"],
+        ["smollm2-ngram", "--knob", "k=1", "--knob", "k=2"],
+        ["smollm2-ngram", "--knob", "k=1", "--knob", "top_k=1", "--knob", "top_p=1"],
+        ["nothing", "--knob", "k=1"],
+        ["--resume", "nothing"],
+    ],
+)
+def test_command_line_bad_input(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.strip().splitlines()) == 1
