@@ -21,6 +21,7 @@ from ..presets import Preset
 from ..text import Locale, say
 from . import form, measure_form, paste, remedies, runs, view
 from .labels import label, visitor_locale
+from .message import Place
 from .runs import Controls
 
 ROLES = ("user", "assistant")
@@ -73,12 +74,12 @@ def build(host: Host, machine: Machine) -> CompareTab:
         max_lines=10,
         elem_id="asked-prompt",
     )
-    with gr.Accordion(label("settings"), open=False) as settings, gr.Row():
+    with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings, gr.Row():
         sides = [
             form.build(host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
             for index in range(max(len(presets.load(name).sides) for name in presets.names()))
         ]
-    with gr.Accordion(label("sampling"), open=False):
+    with gr.Accordion(label("sampling"), open=False, elem_id="sampling"):
         with gr.Row():
             max_tokens = _sampling(gr.Number, "max_tokens", sampling.max_tokens, precision=0)
             temperature = _sampling(gr.Number, "temperature", sampling.temperature, step=0.1)
@@ -88,7 +89,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos = gr.Checkbox(sampling.ignore_eos, label=label("ignore_eos"))
         system = gr.Textbox("", label=label("system"), lines=2)
         turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2, elem_id="asked-turns")
-    with gr.Accordion(label("measurement"), open=False):
+    with gr.Accordion(label("measurement"), open=False, elem_id="measuring"):
         measurement = measure_form.build(first)
     controls = runs.build()
     return CompareTab(
@@ -130,8 +131,8 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
         return _comparison(tab, host, given, mode)
 
-    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> str | None:
-        return _element_of(tab, error, given)
+    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+        return _place_of(tab, error, given)
 
     runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     for side in tab.sides:
@@ -167,19 +168,21 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
     return host.comparison(sides, asked, measurement, preset=preset.name if unchanged else None)
 
 
-def _element_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> str | None:
-    """The selector of the field that an error is about."""
+def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+    """The field that an error is about."""
     params = error.params
     key, where = str(params.get("key", "")), params.get("side", params.get("where"))
     name = key.rpartition(".")[2]
     if not key:
         return None
     if where == Problem("ui.prompt"):
-        return f"#asked-{name} :is(input, textarea)"
+        return Place(
+            f"#asked-{name} :is(input, textarea)", () if name == "prompt" else ("#sampling button.label-wrap",)
+        )
     if where == measure_form.WHERE:
-        return f'#measurement [name="{name}"]'
+        return Place(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
     labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
-    return form.element_of(labels.index(where), key) if where in labels else None
+    return form.place_of(labels.index(where), key) if where in labels else None
 
 
 def _turns(text: str) -> list[dict[str, str]]:

@@ -18,10 +18,13 @@ from ..engine import runtime
 from ..load.endpoint import PATHS
 from . import view
 from .labels import label
+from .message import Place
 from .side_values import field_of, shown, side_of, values_of
 
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
+# What opens the settings of all sides.
+FOLD = "#sides button.label-wrap"
 
 
 @dataclass
@@ -78,9 +81,9 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
             make.add(gr.Textbox, "model", "endpoint_model", max_lines=1)
             make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
         with gr.Tabs(visible=make.shown["engine"]) as engine:
-            with gr.Tab(label("tab_basics"), id=BASICS):
+            with gr.Tab(label("tab_basics"), id=BASICS, elem_id=f"side{index}-tab-{BASICS}"):
                 _models(make, models.known(config))
-            with gr.Tab(label("tab_knobs"), id=KNOBS):
+            with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
                 _knobs(make, config)
     form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
     attached, method = make.fields["attached"], make.fields["method"]
@@ -112,7 +115,8 @@ def _knobs(make: _Maker, config: Config) -> None:
         gr.HTML,
         "knobs",
         "knobs_info",
-        html_template='<div class="knobs"></div>',
+        html_template=f'<div class="knobs" id="side{make.index}-knobs"></div>',
+        elem_id=None,
         js_on_load=view.asset("knobs.js"),
         apply_default_css=False,
         fields=[(name, _choices(name)) for name in Knobs.model_fields],
@@ -155,9 +159,13 @@ def read(form: SideForm, given: Mapping[Any, Any]) -> tuple[Side, list[Problem]]
     return side_of({name: given[field] for name, field in form.fields.items()})
 
 
-def element_of(index: int, key: str) -> str:
-    """The selector of what shows a dotted key of one side's settings."""
+def place_of(index: int, key: str) -> Place:
+    """Where a dotted key of one side's settings is on the page."""
     name = field_of(key)
+    if name in ("label", "base_url", "model", "api"):
+        return Place(f"#side{index}-{name} :is(input, textarea)", (FOLD,))
+    on_knobs = name in ("knobs", "runtime", "extra_flags", "trust_remote_code")
+    folds = (FOLD, f"#side{index}-tab-{KNOBS if on_knobs else BASICS}-button")
     if name == "knobs":
-        return f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]'
-    return f"#side{index}-{name} :is(input, textarea)"
+        return Place(f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]', folds)
+    return Place(f"#side{index}-{name} :is(input, textarea)", folds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from html import escape
 
 import gradio as gr
@@ -9,6 +11,14 @@ import gradio as gr
 from ..domain.errors import PlaygroundError
 from ..text import Locale, say_problem
 from . import view
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a field is on the page, as selectors: the field, and what has to be unfolded for it, outermost first."""
+
+    field: str
+    folds: tuple[str, ...] = ()
 
 
 def build() -> gr.HTML:
@@ -21,7 +31,7 @@ def build() -> gr.HTML:
     )
 
 
-def alert(error: PlaygroundError, locale: Locale, element: str | None = None) -> str:
-    """An error as the page shows it. `element`: the selector of the field where it was typed."""
-    at = f' data-at="{escape(element)}"' if element else ""
+def alert(error: PlaygroundError, locale: Locale, place: Place | None = None) -> str:
+    """An error as the page shows it. `place`: where it was typed."""
+    at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
     return f'<div class="alert" role="alert"{at}><p>{escape(say_problem(error, locale))}</p></div>'

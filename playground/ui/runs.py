@@ -24,8 +24,8 @@ CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
 
 # What the page holds -> the run that it asks for. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
-# An error, what the page holds -> the selector of the field where it was typed, if there is one.
-Locator = Callable[[PlaygroundError, Mapping[Any, Any]], str | None]
+# An error, what the page holds -> where it was typed, if that is known.
+Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.Place | None]
 
 
 @dataclass

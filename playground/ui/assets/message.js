@@ -1,4 +1,4 @@
-// A message about a field ([data-at] is its selector) is said at the field too: under it, and to screen readers.
+// A message about a field ([data-at]: where that is) is said at the field too: under it, and to screen readers.
 const id = 'field-message';
 let marked;
 
@@ -9,21 +9,23 @@ function clear() {
   marked = undefined;
 }
 
-// What is folded away, or on a tab not looked at yet, may not be in the page until it is opened.
-function open(selector) {
-  const input = document.querySelector(selector);
-  for (let box = input?.parentElement; box; box = box.parentElement) {
-    const folded = box.querySelector(':scope > button[aria-expanded=false], :scope > button.label-wrap:not(.open)');
-    if (folded) folded.click();
-    const tab = box.matches('[role=tabpanel]') && document.querySelector(`[role=tab][aria-controls="${box.id}"]`);
-    if (tab && tab.getAttribute('aria-selected') !== 'true') tab.click();
+// What is folded away, or on a tab not looked at yet, is not in the page until it is opened.
+async function found({field, folds}) {
+  for (const fold of folds) {
+    const button = document.querySelector(fold);
+    if (button && !button.matches('.open, [aria-selected=true]')) button.click();
   }
-  return input;
+  for (let tries = 0; tries < 40; tries++) {
+    const input = document.querySelector(field);
+    if (input) return input;
+    await new Promise((done) => setTimeout(done, 50));
+  }
 }
 
-function mark(selector, text) {
-  const input = open(selector);
+async function mark(place, text) {
+  const input = await found(place);
   if (!input) return;
+  clear();
   const said = document.createElement('p');
   said.id = id;
   said.textContent = text;
@@ -38,6 +40,6 @@ watch('value', () => {
   // Once the framework has put the new text in.
   requestAnimationFrame(() => {
     const said = element.querySelector('[data-at]');
-    if (said) mark(said.dataset.at, said.textContent);
+    if (said) mark(JSON.parse(said.dataset.at), said.textContent);
   });
 });
