@@ -15,7 +15,7 @@ from . import view
 
 @dataclass(frozen=True)
 class Place:
-    """Where a field is on the page, as selectors: the field, and what has to be unfolded for it, outermost first."""
+    """Where a field is on the page, as selectors: its own, and what unfolds it, outermost first."""
 
     field: str
     folds: tuple[str, ...] = ()
