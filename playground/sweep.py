@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from statistics import fmean, median
 
+from . import prepare
 from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
@@ -124,6 +125,11 @@ class Sweeping:
         """Raises InvalidInput for a point that this host does not allow. Nothing has started then."""
         for point in self._path:
             self._comparison(point, point.case.measurement).check()
+
+    def check_runtimes(self) -> None:
+        """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
+        sides = [(side.label, side.engine) for point in self._path for side in point.case.sides]
+        prepare.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
         """End it now; what was measured stays, and it can go on later."""

@@ -15,6 +15,7 @@ from .changes import Value
 from .errors import InvalidInput
 from .knobs import ENGINE_KNOBS, Case, changed
 from .records import Problem, Run, Status
+from .refusal import refused
 from .settings import EngineSettings, Frozen
 
 MOST_VALUES = 64
@@ -55,7 +56,7 @@ class SweepPlan(Frozen):
     @model_validator(mode="after")
     def _two_different(self) -> SweepPlan:
         if len({knob.key for knob in self.knobs}) < len(self.knobs):
-            raise ValueError("the two knobs must differ")
+            raise refused("accepted.two_knobs", "knobs")
         return self
 
 
