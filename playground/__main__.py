@@ -13,19 +13,21 @@ import os
 import signal
 import sys
 
-from . import attached, doctor, presets, sweep_cli
+from . import attached, doctor, preflight, preflight_words, presets, sweep_cli
 from .compare import Comparison
 from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.rounds import whole_rounds
+from .domain.sweep import Sweep
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
-from .printed import csv_of, print_json, print_load, print_run, round_lines
+from .printed import csv_of, print_json, print_load, print_preflight, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
+from .sweep_tables import sweep_csv
 from .text import say, say_problem
 
 
@@ -86,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("id")
     export.add_argument("--format", choices=["json", "csv", "html"], default="json")
     export.set_defaults(verb=_history_export)
+
+    before = verbs.add_parser("preflight", help=say("cli.preflight"))
+    before.add_argument("preset", help=say("cli.preset"))
+    before.add_argument("--json", action="store_true", help=say("cli.json"))
+    before.set_defaults(verb=_preflight)
 
     health = verbs.add_parser("doctor", help=say("cli.doctor"))
     health.add_argument("--json", action="store_true", help=say("cli.json"))
@@ -203,9 +210,8 @@ def _history_show(arguments: argparse.Namespace) -> int:
 
 
 def _history_export(arguments: argparse.Namespace) -> int:
-    if arguments.format == "json" and (sweep := _history().sweep(arguments.id)) is not None:
-        sweep_cli.show(sweep, as_json=True)
-        return 0
+    if (sweep := _history().sweep(arguments.id)) is not None:
+        return _export_sweep(sweep, arguments.format)
     run = _found(arguments.id)
     if arguments.format == "json":
         print_json(compare_document(run))
@@ -215,6 +221,27 @@ def _history_export(arguments: argparse.Namespace) -> int:
         from .html_report import html_report
 
         print(html_report(run))
+    return 0
+
+
+def _export_sweep(sweep: Sweep, form: str) -> int:
+    if form == "json":
+        sweep_cli.show(sweep, as_json=True)
+    elif form == "csv":
+        print(sweep_csv(sweep), end="")
+    else:
+        from .html_report import sweep_html
+
+        print(sweep_html(sweep))
+    return 0
+
+
+def _preflight(arguments: argparse.Namespace) -> int:
+    config, preset = Config.from_environment(), presets.load(arguments.preset)
+    # The same checks as before a run.
+    run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
+    checks = preflight.examine(config, run)
+    print_json(preflight_words.document(checks)) if arguments.json else print_preflight(checks)
     return 0
 
 

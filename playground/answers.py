@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from itertools import count
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated
 
-import httpx
 from pydantic import BaseModel, Field
 
+from .asking import OnProgress, Server, together
 from .domain.outputs import TokenIds, check_greedy
 from .domain.records import OutputEvidence, Repeats, TopLogprobs
 from .domain.workload import Conversation, Sampling
@@ -23,11 +21,7 @@ LOOKED_INTO = 8
 TOP = 20
 REPEATS = 20
 REPEATED_TOKENS = 64
-AT_ONCE = 4
 TOKEN_ID = re.compile(r"token_id:(\d+)")
-
-T = TypeVar("T")
-OnProgress = Callable[[int, int], None]
 
 
 class _Logprobs(BaseModel):
@@ -70,7 +64,7 @@ async def examine(
     many questions are answered, and of how many. Cancel it to stop: requests under way are dropped.
     """
     async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(_Server(endpoint, timeout_s)) for endpoint in sides]
+        servers = [await stack.enter_async_context(Server(endpoint, timeout_s)) for endpoint in sides]
         if sampling.temperature > 0:
             return OutputEvidence(repeats=await _repeats(servers, conversations[0], sampling, on_progress))
         if _penalised(sampling):
@@ -84,7 +78,7 @@ def _penalised(sampling: Sampling) -> bool:
 
 
 async def _logprobs(
-    servers: Sequence[_Server],
+    servers: Sequence[Server],
     conversations: Sequence[Conversation],
     answers: Sequence[Sequence[TokenIds | None]],
     on_progress: OnProgress,
@@ -97,15 +91,15 @@ async def _logprobs(
 
     async def look(side: int, prompt: int, position: int) -> TopLogprobs | None:
         beginning = (answers[side][prompt] or ())[:position]
-        top = await servers[side].next_token(conversations[prompt], beginning)
+        top = await _next_token(servers[side], conversations[prompt], beginning)
         return None if top is None else TopLogprobs(side, prompt, position, top)
 
-    found_all = await _together([look(*place) for place in sorted(places)], on_progress)
+    found_all = await together([look(*place) for place in sorted(places)], on_progress)
     return tuple(found for found in found_all if found is not None)
 
 
 async def _repeats(
-    servers: Sequence[_Server], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
+    servers: Sequence[Server], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
 ) -> tuple[Repeats, ...]:
     # The server takes seeds of 64 bits.
     first = min(sampling.seed or 0, 2**63 - REPEATS * len(servers))
@@ -114,79 +108,52 @@ async def _repeats(
         return sampling.model_copy(update={"seed": seed, "max_tokens": min(sampling.max_tokens, REPEATED_TOKENS)})
 
     asked = [
-        server.answer(conversation, drawn(first + side * REPEATS + number))
+        _ids(server, conversation, drawn(first + side * REPEATS + number))
         for side, server in enumerate(servers)
         for number in range(REPEATS)
     ]
-    answers = await _together(asked, on_progress)
+    answers = await together(asked, on_progress)
     return tuple(
         Repeats(side, tuple(answers[side * REPEATS : (side + 1) * REPEATS])) for side in range(len(servers))
     )
 
 
-async def _together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
-    answered = count(1)
-    on_progress(0, len(jobs))
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(job) for job in jobs]
-        for task in tasks:
-            task.add_done_callback(lambda _: on_progress(next(answered), len(jobs)))
-    return [task.result() for task in tasks]
+async def _ids(server: Server, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
+    """The token ids of an answer."""
+    found = await _answer(server, conversation, sampling)
+    return found.choices[0].token_ids if found else None
 
 
-class _Server:
-    """One side's server, asked for whole answers, a few at a time."""
+async def _next_token(server: Server, conversation: Conversation, beginning: TokenIds) -> dict[int, float] | None:
+    """The top logprobs of the token after this beginning of an answer."""
+    prompt = await _answer(server, conversation, Sampling(max_tokens=1))
+    ids = (prompt.prompt_token_ids or prompt.choices[0].prompt_token_ids) if prompt else None
+    if ids is None:
+        return None
+    body = {
+        "model": server.endpoint.model,
+        "prompt": [*ids, *beginning],
+        "max_tokens": 1,
+        "temperature": 0,
+        "logprobs": TOP,
+        "return_tokens_as_token_ids": True,
+    }
+    found = _read(await server.ask(PATHS["completions"], body))
+    return _top(found.choices[0].logprobs) if found else None
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
-        self._endpoint = endpoint
-        self._client = endpoint.client(timeout_s, AT_ONCE)
 
-    async def __aenter__(self) -> Self:
-        return self
+async def _answer(server: Server, conversation: Conversation, sampling: Sampling) -> _Answer | None:
+    """None also where the endpoint gives no ids: nothing is worth asking then."""
+    if not server.endpoint.capabilities.token_ids:
+        return None
+    return _read(await server.answer(conversation, sampling))
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
 
-    async def answer(self, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
-        """The token ids of an answer."""
-        found = await self._ask(self._endpoint.path, self._question(conversation, sampling))
-        return found.choices[0].token_ids if found else None
-
-    async def next_token(self, conversation: Conversation, beginning: TokenIds) -> dict[int, float] | None:
-        """The top logprobs of the token after this beginning of an answer."""
-        prompt = await self._ask(self._endpoint.path, self._question(conversation, Sampling(max_tokens=1)))
-        ids = (prompt.prompt_token_ids or prompt.choices[0].prompt_token_ids) if prompt else None
-        if ids is None:
-            return None
-        body = {
-            "model": self._endpoint.model,
-            "prompt": [*ids, *beginning],
-            "max_tokens": 1,
-            "temperature": 0,
-            "logprobs": TOP,
-            "return_tokens_as_token_ids": True,
-        }
-        found = await self._ask(PATHS["completions"], body)
-        return _top(found.choices[0].logprobs) if found else None
-
-    def _question(self, conversation: Conversation, sampling: Sampling) -> dict[str, Any]:
-        body = self._endpoint.body(conversation, sampling) | {"stream": False}
-        body.pop("stream_options", None)
-        return body
-
-    async def _ask(self, path: str, body: Mapping[str, Any]) -> _Answer | None:
-        """None where the endpoint gives no ids (so that nothing is worth asking), refuses, or is not there."""
-        if not self._endpoint.capabilities.token_ids:
-            return None
-        # Salted, so that what a later run finds in the prefix cache does not depend on this.
-        salt = self._endpoint.new_salt(salted=True)
-        try:
-            response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
-            return (
-                _Answer.model_validate_json(response.content) if response.status_code == httpx.codes.OK else None
-            )
-        except (httpx.HTTPError, ValueError):
-            return None
+def _read(content: bytes | None) -> _Answer | None:
+    try:
+        return None if content is None else _Answer.model_validate_json(content)
+    except ValueError:
+        return None
 
 
 def _top(logprobs: _Logprobs | None) -> dict[int, float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .domain.accuracy import statements
 from .domain.agreement import run_agreements
 from .domain.records import Problem, Run
 from .domain.rounds import ending, rounds_of, run_verdicts
@@ -10,8 +11,8 @@ from .findings import drift_of
 
 
 def conclusions(run: Run) -> list[Problem]:
-    """For each other side one sentence and what a reader must know besides; then why the rounds ended, and whether
-    the answers agree."""
+    """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
+    answers agree, and how accurate they are."""
     plan = run.measurement
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
@@ -40,7 +41,7 @@ def conclusions(run: Run) -> list[Problem]:
         side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
-    return sentences
+    return sentences + statements(run)
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:

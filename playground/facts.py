@@ -37,9 +37,9 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
 
 
 def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
-    """What a reader must know about the figures of an attached endpoint."""
+    """What a reader must know about the figures of this side."""
     if not isinstance(side.settings, AttachedEndpoint):
-        return []
+        return [Problem("side.synthetic")] if side.settings.synthetic else []
     found = [Problem("side.counters_not_read")]
     if "cache_salt" in side.missing:
         found.append(Problem("side.not_salted"))
@@ -47,6 +47,11 @@ def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
     if refused := [name for name in names if name != "ignore_eos" or asked.ignore_eos]:
         found.append(Problem("side.refused", {"names": ", ".join(refused)}))
     return found
+
+
+def readable(side: SideRecord, answer: str, locale: Locale = "en") -> str:
+    """An answer as it may be shown: what was accepted without looking means nothing."""
+    return say("side.synthetic_text", locale) if side.settings.synthetic else answer
 
 
 def latest_acceptance(side: SideRecord) -> Acceptance | None:

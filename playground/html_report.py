@@ -1,15 +1,18 @@
-"""A run as one self-contained page: what it came to, the charts with plotly inside, commands and answers."""
+"""A run or a sweep as one self-contained page: what it came to, charts with plotly inside, commands, answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 
-from .charts import charts_of
+from .charts import Figure, charts_of, sweep_charts
 from .conclusions import conclusions
 from .domain.records import Run, SideRecord
-from .facts import facts, limitations
+from .domain.sweep import Sweep
+from .facts import facts, limitations, readable
 from .findings import findings
+from .sweep_report import conclusions_of
+from .sweep_tables import point_table
 from .tables import STATISTICS, errors, tables
 from .text import Locale, say, say_problem
 
@@ -21,15 +24,25 @@ td, th { padding: .2em .6em; text-align: left; vertical-align: top } td + td { f
 
 
 def html_report(run: Run, locale: Locale = "en") -> str:
+    body = _race(run, locale) if run.measurement is None else _measured(run, locale)
+    return _page(run, body, charts_of(run, locale), locale)
+
+
+def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
+    """A sweep likewise: what it comes to, a line a point, the charts."""
+    head = f"<p>{escape(sweep.asked)}</p>"
+    lines = [f"<p><strong>{escape(say_problem(found, locale))}</strong></p>" for found in conclusions_of(sweep)]
+    return _page(sweep, [head, *lines, _table(*point_table(sweep, locale))], sweep_charts(sweep, locale), locale)
+
+
+def _page(kept: Run | Sweep, body: Iterable[str], figures: Mapping[str, Figure], locale: Locale) -> str:
     import plotly.graph_objects as go
 
-    parts = [
-        f"<h1>{escape(run.id)}</h1><p>{escape(run.created_at)} · {escape(say(f'race.{run.status}', locale))}</p>"
-    ]
-    parts += _race(run, locale) if run.measurement is None else _measured(run, locale)
-    for number, figure in enumerate(charts_of(run, locale).values()):
+    status = escape(say(f"race.{kept.status}", locale))
+    parts = [f"<h1>{escape(kept.id)}</h1><p>{escape(kept.created_at)} · {status}</p>", *body]
+    for number, figure in enumerate(figures.values()):
         parts.append(go.Figure(figure).to_html(full_html=False, include_plotlyjs=number == 0))
-    head = f"<meta charset='utf-8'><title>{escape(run.id)}</title><style>{STYLE}</style>"
+    head = f"<meta charset='utf-8'><title>{escape(kept.id)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
 
 
@@ -39,7 +52,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
     for side in run.sides:
         yield from _head(run, side, locale)
         for trace in side.requests:
-            yield f"<pre>{escape(trace.output_text)}</pre>"
+            yield f"<pre>{escape(readable(side, trace.output_text, locale))}</pre>"
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
     yield from _findings(run, locale)
 

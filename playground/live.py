@@ -8,7 +8,9 @@ from typing import Literal
 
 from .domain.records import Run
 
-Phase = Literal["waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "checking", "finished"]
+Phase = Literal[
+    "waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "checking", "scoring", "finished"
+]
 
 
 @dataclass

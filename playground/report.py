@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
+from .domain.accuracy import is_right, run_accuracy
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
@@ -39,6 +40,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
+        "accuracy": _accuracy(run),
         "findings": [_finding(found, locale) for found in findings(run)],
     }
 
@@ -87,6 +89,35 @@ def _divergence(difference: Difference) -> dict[str, Any]:
         "tokens": difference.at.tokens,
         "kind": difference.kind,
         "top": [top and sorted(top.items(), key=lambda item: -item[1]) for top in difference.top],
+    }
+
+
+def _accuracy(run: Run) -> dict[str, Any] | None:
+    found, evidence = run_accuracy(run), run.accuracy
+    if found is None or evidence is None:
+        return None
+    labels = [side.label for side in run.sides]
+    tasks = [
+        {
+            "question": task.question,
+            "accepted": task.accepted,
+            "answers": given,
+            "right": [None if answer is None else is_right(task, answer) for answer in given],
+        }
+        for task, *given in zip(evidence.tasks, *evidence.answers, strict=True)
+    ]
+    return {
+        "sides": [{**asdict(one), "side": labels[one.side], "share": one.share} for one in found.sides],
+        "differences": [
+            {
+                **asdict(one),
+                "side": labels[one.side],
+                "baseline": labels[one.baseline],
+                "difference": one.difference,
+            }
+            for one in found.differences
+        ],
+        "tasks": tasks,
     }
 
 

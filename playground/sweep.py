@@ -56,7 +56,7 @@ def _labelled(knob: Knob, case: Case) -> Knob:
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     """What the points that are left will take at most on this kind of device ("cpu" or "cuda")."""
-    path = _left(sweep)
+    path = path_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
     starts = engine_starts(path)
@@ -65,7 +65,8 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     return Estimate(len(path), starts, start_s, len(known), (1 + BESIDE) * rounds_s)
 
 
-def _left(sweep: Sweep) -> list[Point]:
+def path_of(sweep: Sweep) -> list[Point]:
+    """The points that are left, in the order in which they are measured."""
     settled = {point.number for point in sweep.points if point.settled}
     return ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
 
@@ -96,7 +97,7 @@ class Sweeping:
         self._history = history
         self._device = device
         self._begun = begun
-        self._path = _left(sweep)
+        self._path = path_of(sweep)
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .domain.accuracy import SideAccuracy, run_accuracy
 from .domain.metrics import Distribution, SideFigures, side_figures
 from .domain.records import RequestTrace, Run, SideRecord
 from .facts import number, percent, whole
@@ -38,10 +39,19 @@ def tables(run: Run, locale: Locale = "en") -> Tables:
     sides = [side_figures(_ended(side) if run.status == "running" else side, limits) for side in run.sides]
     spread = {name: [distribution(side, name) for side in sides] for name in DISTRIBUTIONS}
     single = {name: [[single_values(side)[name]] for side in sides] for name in single_values(sides[0])}
+    if accuracy := run_accuracy(run):
+        single["accuracy"] = [[_accuracy(side)] for side in accuracy.sides]
     return Tables(
         [_row(name, cells, locale) for name, cells in spread.items()],
         [_row(name, cells, locale) for name, cells in single.items()],
     )
+
+
+def _accuracy(side: SideAccuracy) -> str:
+    if side.interval is None:
+        return "-"
+    low, high = side.interval
+    return f"{percent(side.share)} ({percent(low)} - {percent(high)})"
 
 
 def errors(traces: Sequence[RequestTrace], locale: Locale = "en") -> list[str]:

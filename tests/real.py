@@ -80,6 +80,12 @@ def descendants(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
+def private_bytes(process: psutil.Process) -> int:
+    """Resident memory that is no file's."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+
 def survivors(processes: list[psutil.Process], within_s: float) -> list[psutil.Process]:
     """Those still running after that time; returns as soon as all are gone."""
     _, alive = psutil.wait_procs(processes, timeout=within_s)

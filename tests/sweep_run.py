@@ -12,6 +12,7 @@ from playground.domain.sides import Side
 from playground.domain.speculation import geometric_rates, tokens_per_step
 from playground.domain.sweep import Point, PointRecord, Sweep, SweepPlan, parsed_knob, points_of
 from playground.domain.workload import Sampling, Workload
+from playground.store import History
 
 ROUNDS = 6
 # The law: what one step takes at concurrency 1, how it grows with each further request, what drafting adds.
@@ -54,6 +55,16 @@ def made_sweep(
     ]
     status = "stopped" if left else "done"
     return Sweep(sweep_id, "2026-11-30T09:00:00+00:00", plan, case, points, "smollm2-ngram", status)
+
+
+def save(history: History, sweep: Sweep) -> None:
+    """As a sweep that ended would have left it."""
+    for point in sweep.points:
+        if point.run is not None:
+            history.begin(point.run)
+            history.finish(point.run)
+    history.begin_sweep(sweep)
+    history.finish_sweep(sweep)
 
 
 def _run(point: Point, sweep_id: str, rounds: int, broken: bool) -> Run:

@@ -17,7 +17,8 @@ from fake_server import FakeServer, Reply
 from real import raced, real_host
 
 from playground import presets, prompts
-from playground.answers import AT_ONCE, LOOKED_INTO, REPEATED_TOKENS, REPEATS, OnProgress, examine
+from playground.answers import LOOKED_INTO, REPEATED_TOKENS, REPEATS, examine
+from playground.asking import AT_ONCE, OnProgress
 from playground.domain.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
 from playground.domain.records import OutputEvidence, Repeats, Run, SideRecord, Trial
 from playground.domain.settings import EngineSettings, Knobs

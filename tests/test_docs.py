@@ -16,7 +16,15 @@ from playground.config import VARIABLES, Config
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Folders that the tree names without their files.
-WHOLE_FOLDERS = ("benchmarks/", "docs/", "playground/prompt_sets/", "playground/sentences/", "presets/", "tests/")
+WHOLE_FOLDERS = (
+    "benchmarks/",
+    "docs/",
+    "playground/prompt_sets/",
+    "playground/sentences/",
+    "playground/tasks/",
+    "presets/",
+    "tests/",
+)
 INDENT = 2
 
 

@@ -18,10 +18,13 @@ from playground.charts.figure import COLOURS
 from playground.conclusions import conclusions
 from playground.config import Config
 from playground.domain.changes import Change
+from playground.domain.knobs import Case
 from playground.domain.records import Chunk, Counters, Mode, Problem, RequestTrace, Run, Sample, SideRecord, Trial
 from playground.domain.rounds import rounds_of
 from playground.domain.settings import EngineSettings
+from playground.domain.sides import Side
 from playground.domain.speculation import SpeculationPoint
+from playground.domain.sweep import Knob, PointRecord, Sweep, SweepPlan
 from playground.domain.workload import Message, WavesProfile
 from playground.findings import Finding, findings, sweep_findings
 from playground.findings.observed import Observed
@@ -29,6 +32,7 @@ from playground.findings.speculation import token_cost
 from playground.html_report import html_report
 from playground.printed import print_run
 from playground.report import compare_document
+from playground.sweep_report import conclusions_of
 from playground.text import LOCALES, Locale, say_problem
 from playground.ui.view import painter
 
@@ -50,12 +54,12 @@ def request(
 IDLE = Counters(running=0, waiting=0, preemptions=0)
 
 
-def drafting(drafts: int, accepted: Sequence[int], k: int = 4) -> Counters:
-    """After one trial; `accepted` by position."""
+def drafting(drafts: int, accepted: Sequence[int]) -> Counters:
+    """After one trial; `accepted` at each of k positions."""
     return replace(
         IDLE,
         drafts=drafts,
-        draft_tokens=k * drafts,
+        draft_tokens=len(accepted) * drafts,
         accepted_tokens=sum(accepted),
         accepted_per_position=tuple(accepted),
     )
@@ -268,6 +272,23 @@ def test_k_past_its_best(points: list[SpeculationPoint], best: int | None) -> No
     assert all(say_problem(part, locale) for each in found for part in each.sentences for locale in LOCALES)
 
 
+def test_a_sweep_says_that_k_is_past_its_best() -> None:
+    runs = [
+        (2, speculating(1.5, (33, 25), 42, {**DRAFT, "num_speculative_tokens": 2})),
+        (4, speculating(1.2, (30, 22, 10, 5), 33)),
+    ]
+    sides = tuple(Side(label=one.label, engine=one.settings) for one in runs[-1][1].sides)
+    measurement = runs[0][1].measurement
+    assert measurement is not None
+    made = Case(sides=sides, workload=runs[0][1].workload, measurement=measurement)
+    plan = SweepPlan(knobs=(Knob(name="k", values=(2, 4)),))
+    points = [PointRecord(number, (k,), run) for number, (k, run) in enumerate(runs)]
+    sweep = Sweep("s", "2026-11-29T12:00:00+00:00", plan, made, points, status="done")
+    assert "finding.past_best_k_seen" in {sentence.message_id for sentence in conclusions_of(sweep)}
+    sweep.points = points[:1]
+    assert "finding.past_best_k_seen" not in {sentence.message_id for sentence in conclusions_of(sweep)}
+
+
 # Room
 
 
@@ -454,7 +475,7 @@ def test_a_recorded_loss() -> None:
         tokens = figures["output_tokens"] // len(values)
         drafts = round(tokens / figures["tokens_per_step"])
         rates = figures["acceptance_rate_per_position"]
-        after = drafting(drafts, [round(rate * drafts) for rate in rates], k=5) if rates else IDLE
+        after = drafting(drafts, [round(rate * drafts) for rate in rates]) if rates else IDLE
         own = side(label, values, [50] * len(values), after, **recorded["settings"])
         for trial, tpot in zip(own.trials, values, strict=True):
             trial.requests = [request(tpot, tokens=tokens)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
-from real import embedded_model, raced, real_host, shuffled_copy, until
+from real import descendants, embedded_model, private_bytes, raced, real_host, shuffled_copy, until
 
-from playground import presets
+from playground import preflight, presets
 from playground.domain.metrics import acceptance_of, request_figures, side_figures
 from playground.domain.origins import token_origins
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
@@ -81,6 +82,26 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
     assert stored.sides[1].samples == ngram.samples
     assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:
+    """What the process with the model holds beyond the one that started it, which has the same libraries and no
+    model: weights, activations, and the KV cache, which is allocated whole. Of the side without speculation, for
+    n-gram brings a compiler of its own."""
+    check = preflight.examine(host.config, host.comparison(preset.sides, preset.workload).run)[0]
+    assert check.need is not None
+    estimated = check.need.weights + check.need.activations
+    for worker in descendants(psutil.Process().pid):
+        core = worker.parent()
+        if core is None or not worker.name().startswith("VLLM::Worker"):
+            continue
+        held = private_bytes(worker) - private_bytes(core) - check.need.kv_available
+        command = next(" ".join(each.cmdline()) for each in core.parents() if "--uds" in each.cmdline())
+        print(f"{estimated / 1e6:.0f} MB estimated, {held / 1e6:.0f} MB held", "ngram" in command)
+        if "ngram" not in command:
+            assert estimated == pytest.approx(held, rel=0.15)
+            return
+    pytest.fail("no engine without speculation runs")
 
 
 async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset) -> None:

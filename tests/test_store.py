@@ -15,6 +15,7 @@ import pytest
 from playground.config import Config
 from playground.domain.measurement import Measurement, SyntheticPrompts
 from playground.domain.records import (
+    AccuracyEvidence,
     Chunk,
     Counters,
     OutputEvidence,
@@ -26,13 +27,14 @@ from playground.domain.records import (
     SideRecord,
     Status,
     StepArrays,
+    Task,
     TopLogprobs,
     Trial,
 )
 from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.workload import Limits, Message, RateProfile, Sampling, Workload
 from playground.store import History
-from playground.store.rows import evidence_of, evidence_row
+from playground.store.evidence import outputs_of, outputs_row
 
 # The first released shape, as it stands in people's files. Never change it: later migrations must open it.
 OLDEST = """
@@ -162,6 +164,7 @@ def full_run() -> Run:
         machine={"cpu": "x", "cores": 2, "gpus": [{"name": "H200"}], "native_bf16": False},
         seed=7,
         outputs=OutputEvidence((TopLogprobs(1, 0, 3, {5: -0.5, 6: -1.0}),), (Repeats(0, ((1, 2), None)),)),
+        accuracy=AccuracyEvidence((Task("汉字?", ("字", "b")), Task("q", ("a",))), (("字", None), ("", " x\n"))),
         problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
     )
 
@@ -428,4 +431,4 @@ def test_text_as_it_was_typed_is_found(history: History, text: str) -> None:
     ],
 )
 def test_output_evidence_comes_back(evidence: OutputEvidence) -> None:
-    assert evidence_of(evidence_row(evidence)) == evidence
+    assert outputs_of(outputs_row(evidence)) == evidence

@@ -1,34 +1,64 @@
-"""Which share of the draft tokens must be accepted for a k to pay, beside the share that was."""
+"""Which share of the draft tokens must be accepted for speculation to pay, beside the share that was."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Sequence
 
-from ..domain.speculation import break_even_acceptance, step_cost
-from ..domain.sweep_results import speculation_points
+from ..domain.speculation import SpeculationPoint, break_even_acceptance, step_cost
+from ..domain.sweep import value_text
+from ..domain.sweep_results import k_index, speculation_points
 from ..text import say
 from .figure import COLOURS, Figure, as_share, line
+from .knob_axis import KnobAxis
 from .swept import Swept
+
+# Of the legend, for two entries.
+LINE_PX = 20
+SYMBOLS = ("circle", "square", "diamond", "cross")
+# Where it lies, the point's number, what it measured.
+Placed = tuple[float, int, SpeculationPoint]
 
 
 def acceptance_needed(swept: Swept) -> dict[str, Figure]:
-    """One pair of lines for each side and value of the other knob. Both are rates alike at all positions: that
-    with which a step gives as many tokens as it did, and that with which it would give as many as it costs."""
-    groups = speculation_points(swept.sweep)
-    if not groups:
-        return {}
-    figure = swept.figure(swept.say("acceptance"), swept.say("k"), say("chart.rate", swept.locale))
-    figure["layout"]["xaxis"]["rangemode"] = "normal"
+    """Against k where it is varied, one pair of lines for each value of the other knob; else against the knob.
+
+    Both are rates alike at all positions: that with which a step gives as many tokens as it did, and that with
+    which it would give as many as it costs.
+    """
+    axis, knobs = KnobAxis(swept.sweep.plan.knobs[0]), swept.sweep.plan.knobs
+    by_k: list[tuple[str, list[Placed]]] = []
+    by_knob: dict[str, list[Placed]] = {}
+    for (label, others), found in speculation_points(swept.sweep).items():
+        if (index := k_index(swept.sweep, label)) is not None:
+            named = zip([knob for at, knob in enumerate(knobs) if at != index], others, strict=True)
+            name = ", ".join([label, *(f"{knob.key} = {value_text(value)}" for knob, value in named)])
+            by_k.append((name, [(float(point.k), number, point) for number, point in found]))
+        elif len(knobs) == 1:
+            by_knob.setdefault(label, []).extend((axis.at(others[0]), *one) for one in found)
+    if by_k:
+        figure = swept.figure(swept.text("acceptance"), swept.text("k"), say("chart.rate", swept.locale))
+        figure["layout"]["xaxis"]["rangemode"] = "normal"
+        return {"acceptance": _drawn(swept, figure, by_k)}
+    if by_knob:
+        figure = swept.against(axis, swept.text("acceptance"), "chart.rate")
+        return {"acceptance": _drawn(swept, figure, list(by_knob.items()))}
+    return {}
+
+
+def _drawn(swept: Swept, figure: Figure, groups: Sequence[tuple[str, list[Placed]]]) -> Figure:
     runs = {point.number: point.run_id for point in swept.points}
-    for index, ((label, others), found) in enumerate(groups.items(), start=1):
-        found = sorted(found, key=lambda item: item[1].k)
-        name = escape(", ".join([label, *(str(value) for value in others)]))
-        ks = [float(point.k) for _, point in found]
-        reached = [break_even_acceptance(point.k, 1 + sum(point.acceptance)) for _, point in found]
-        needed = [break_even_acceptance(point.k, step_cost(point)) for _, point in found]
-        colour = index % len(COLOURS)
+    for index, (name, placed) in enumerate(groups, start=1):
+        found = sorted(placed, key=lambda one: one[0])
+        reached = [break_even_acceptance(point.k, 1 + sum(point.acceptance)) for _, _, point in found]
+        needed = [break_even_acceptance(point.k, step_cost(point)) for _, _, point in found]
+        colour, symbol = index % len(COLOURS), SYMBOLS[index // len(COLOURS) % len(SYMBOLS)]
         for values, kind, dash in ((reached, "reached", "solid"), (needed, "needed", "dash")):
-            line(figure, "", colour, ks, values, mode="lines+markers", dash=dash)
-            figure["data"][-1] |= {"name": swept.say(kind, side=name), "marker": {"color": COLOURS[colour]}}
-            figure["data"][-1]["customdata"] = [runs[number] for number, _ in found]
-    return {"acceptance": as_share(figure)}
+            line(figure, "", colour, [x for x, _, _ in found], values, mode="lines+markers", dash=dash)
+            figure["data"][-1] |= {
+                "name": swept.text(kind, side=name),
+                "marker": {"color": COLOURS[colour], "symbol": symbol},
+                "customdata": [runs[number] for _, number, _ in found],
+            }
+    figure["layout"]["height"] += LINE_PX * (len(groups) - 1)
+    figure["layout"]["margin"] = figure["layout"]["margin"] | {"b": 44 + LINE_PX * len(groups)}
+    return as_share(figure)

@@ -38,7 +38,7 @@ def _median(name: str) -> Pick:
 
 def _curve(swept: Swept, axis: KnobAxis, title: str, y: str, pick: Pick) -> Figure:
     """One line a side."""
-    figure = swept.against(axis, swept.say(title), y)
+    figure = swept.against(axis, swept.text(title), y)
     for index, label in enumerate(swept.labels):
         known = [(point, pick(side)) for point, side in swept.of(label)]
         _add(figure, swept, axis, index, label, known)
@@ -48,7 +48,7 @@ def _curve(swept: Swept, axis: KnobAxis, title: str, y: str, pick: Pick) -> Figu
 def speed_up(swept: Swept, axis: KnobAxis) -> Figure:
     """Each other side over the first, the line where they are equal, and what was predicted."""
     baseline, *others = swept.labels
-    figure = swept.against(axis, swept.say("speed_up", baseline=baseline), "chart.ratio")
+    figure = swept.against(axis, swept.text("speed_up", baseline=baseline), "chart.ratio")
     figure["layout"]["yaxis"]["rangemode"] = "normal"
     for index, label in enumerate(others, start=1):
         known = [
@@ -97,7 +97,7 @@ def _add_predicted(figure: Figure, swept: Swept, axis: KnobAxis, index: int, lab
     ranges = [item for item in found if item[2].speed_up is None and item[2].interval is not None]
     if fits:
         trace = _points([x for x, _, _ in fits], [one.speed_up for _, _, one in fits], COLOURS[index])
-        trace |= {"mode": "lines+markers", "name": swept.say("predicted", side=label), "opacity": 0.75}
+        trace |= {"mode": "lines+markers", "name": swept.text("predicted", side=label), "opacity": 0.75}
         trace["line"] |= {"dash": "dash", "width": 1.5}
         trace["marker"] = {"symbol": "diamond-open", "size": 9}
         trace["error_y"] = _bars([(one.speed_up, one.interval) for _, _, one in fits], COLOURS[index])
@@ -106,7 +106,7 @@ def _add_predicted(figure: Figure, swept: Swept, axis: KnobAxis, index: int, lab
         ends = [one.interval for _, _, one in ranges if one.interval is not None]
         middles = [(low + high) / 2 for low, high in ends]
         trace = _points([x for x, _, _ in ranges], middles, COLOURS[index])
-        trace |= {"mode": "markers", "name": swept.say("predicted_range", side=label), "opacity": BAND_OPACITY}
+        trace |= {"mode": "markers", "name": swept.text("predicted_range", side=label), "opacity": BAND_OPACITY}
         bars = _bars(list(zip(middles, ends, strict=True)), COLOURS[index])
         trace |= {"marker": {"size": 1}, "error_y": {**bars, "thickness": BAND_WIDTH, "width": 0}}
         figure["data"].append(_with_points(trace, swept, ranges))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from math import log
+from math import log, log10
 from typing import Any
 
 from ..domain.changes import Value
@@ -14,6 +14,8 @@ from ..domain.sweep import Knob, value_text
 # Beyond these there is no room under an axis: ticks, and characters of one.
 MOST_TICKS = 16
 LONGEST = 20
+# Of an axis beyond its outermost values.
+MARGIN = 0.06
 
 
 class KnobAxis:
@@ -41,6 +43,10 @@ class KnobAxis:
             axis |= {"tickmode": "array", "tickvals": self._places, "ticktext": texts}
         if not self.numeric:
             axis["range"] = [-0.5, len(self._places) - 0.5]
+        elif len(self._places) > 1:
+            # All its values, measured or not: figures over one knob compare at a glance.
+            first, last = (log10(end) if self._log else end for end in (min(self._places), max(self._places)))
+            axis["range"] = [first - MARGIN * (last - first), last + MARGIN * (last - first)]
         return axis
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -17,6 +17,10 @@ from .swept import Swept
 DIVERGING = [[0, "#E69F00"], [0.5, "#f2f2f2"], [1, "#2B8CC4"]]
 # A point's value for the map's colour, and what its cell says.
 Cell = Callable[[PointResult], tuple[float | None, str]]
+# A cell in its place: column, row, the point, its value, its words.
+Placed = tuple[int, int, PointResult, float | None, str]
+# More leave no room for words.
+MOST_COLUMNS = 12
 
 
 def maps(swept: Swept) -> dict[str, Figure]:
@@ -25,13 +29,13 @@ def maps(swept: Swept) -> dict[str, Figure]:
     made: dict[str, Figure] = {}
     for index, label in enumerate(others, start=1):
         names = {"side": label, "baseline": baseline}
-        made[f"speed_up_{index}"] = _ratios(swept, swept.say("speed_up_of", **names), _measured(label))
+        made[f"speed_up_{index}"] = _ratios(swept, swept.text("speed_up_of", **names), _measured(label))
         if any(one == label for _, one in swept.predicted):
-            title = swept.say("predicted_of", **names)
-            made[f"predicted_{index}"] = _ratios(swept, title, _predicted(swept, label))
+            title = swept.text("predicted_of", **names)
+            made[f"predicted_{index}"] = _ratios(swept, title, _predicted(swept, label), measured=False)
     objective = swept.sweep.case.workload.objective
     for index, label in enumerate(swept.labels):
-        title = f"{swept.say(f'by_{objective}')} · {escape(label)}"
+        title = f"{swept.text(f'by_{objective}')} · {escape(label)}"
         colours = {"colorscale": "Viridis", "reversescale": objective in LOWER_IS_BETTER}
         made[f"objective_{index}"] = _map(swept, title, _objective(label), colours)
     return made
@@ -68,40 +72,68 @@ def _predicted(swept: Swept, label: str) -> Cell:
     return cell
 
 
-def _ratios(swept: Swept, title: str, cell: Cell) -> Figure:
-    figure = _map(swept, title, cell, {"colorscale": DIVERGING, "zmid": 1})
-    if figure["data"] and figure["data"][0]["type"] == "heatmap":
-        heat = figure["data"][0]
+def _ratios(swept: Swept, title: str, cell: Cell, *, measured: bool = True) -> Figure:
+    figure = _map(swept, title, cell, {"colorscale": DIVERGING, "zmid": 1}, measured=measured)
+    heat = next((trace for trace in figure["data"] if trace["type"] == "heatmap"), None)
+    if heat is not None:
         level = {"start": 1, "end": 1, "size": 1, "coloring": "none"}
         line = {"type": "contour", "contours": level, "line": {"color": "#222", "width": 3}, "hoverinfo": "skip"}
-        name = {"name": swept.say("break_even"), "showlegend": True, "showscale": False}
+        name = {"name": swept.text("break_even"), "showlegend": True, "showscale": False}
         figure["data"].insert(1, {**line, **name, "x": heat["x"], "y": heat["y"], "z": heat["z"]})
     return figure
 
 
-def _map(swept: Swept, title: str, cell: Cell, colours: dict[str, Any]) -> Figure:
-    """Cells of equal size, the first knob to the right, the second upwards."""
+def _map(swept: Swept, title: str, cell: Cell, colours: dict[str, Any], *, measured: bool = True) -> Figure:
+    """Cells of equal size, the first knob to the right, the second upwards. Only what was `measured` failed."""
     x, y = (KnobAxis(knob, even=True) for knob in swept.sweep.plan.knobs)
     figure = swept.figure(title, "", "")
     figure["layout"]["xaxis"] |= x.layout()
     figure["layout"]["yaxis"] |= y.layout()
-    rows = [[None] * len(x.knob.values) for _ in y.knob.values]
-    z: list[list[Any]] = [list(row) for row in rows]
-    texts: list[list[Any]] = [[""] * len(row) for row in rows]
-    hover: list[list[Any]] = [[""] * len(row) for row in rows]
-    runs: list[list[Any]] = [list(row) for row in rows]
-    for point in swept.points:
-        column, row = int(x.at(point.values[0])), int(y.at(point.values[1]))
-        z[row][column], texts[row][column] = cell(point)
-        hover[row][column] = f"{swept.told(point)}<br>{texts[row][column]}"
-        runs[row][column] = point.run_id
-    if any(text for row in texts for text in row):
-        heat = {"type": "heatmap", "x": list(range(len(x.knob.values))), "y": list(range(len(y.knob.values)))}
-        heat |= {"z": z, "text": texts, "texttemplate": "%{text}", "hovertext": hover, "customdata": runs}
-        shown = {"hovertemplate": "%{hovertext}<extra></extra>", "xgap": 1, "ygap": 1, "showscale": False}
-        figure["data"].append({**heat, **shown, **colours})
-    failed = [point for point in swept.points if point.problem is not None]
+    cells = [(int(x.at(p.values[0])), int(y.at(p.values[1])), p, *cell(p)) for p in swept.points]
+    if any(value is not None for *_, value, _ in cells):
+        figure["data"].append(_heat(swept, len(x.knob.values), len(y.knob.values), cells) | colours)
+    if words := [one for one in cells if one[3] is None and one[4]]:
+        figure["data"].append(_words(words))
+    failed = [one for one in cells if measured and one[2].problem is not None]
     if failed:
-        places = [(x.at(point.values[0]), y.at(point.values[1])) for point in failed]
-        figure["data"].append(swept.crosses(failed, [at for at, _ in places], [at for _, at in places]))
+        places = [float(one[0]) for one in failed], [float(one[1]) for one in failed]
+        figure["data"].append(swept.crosses([one[2] for one in failed], *places))
     return noted(figure, "curve.nothing", swept.locale)
+
+
+def _heat(swept: Swept, columns: int, rows: int, cells: Sequence[Placed]) -> dict[str, Any]:
+    def grid(of: Callable[[Placed], object], empty: object) -> list[list[object]]:
+        made = [[empty] * columns for _ in range(rows)]
+        for one in cells:
+            made[one[1]][one[0]] = of(one)
+        return made
+
+    crowded = columns > MOST_COLUMNS
+    return {
+        "type": "heatmap",
+        "x": list(range(columns)),
+        "y": list(range(rows)),
+        "z": grid(lambda one: one[3], None),
+        "text": grid(lambda one: one[4], ""),
+        "texttemplate": "" if crowded else "%{text}",
+        "showscale": crowded,
+        "hovertext": grid(lambda one: f"{swept.told(one[2])}<br>{one[4]}", ""),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "customdata": grid(lambda one: one[2].run_id, None),
+        "xgap": 1,
+        "ygap": 1,
+    }
+
+
+def _words(cells: Sequence[Placed]) -> dict[str, Any]:
+    """What has no single value, and so no colour."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [one[0] for one in cells],
+        "y": [one[1] for one in cells],
+        "text": [one[4] for one in cells],
+        "customdata": [one[2].run_id for one in cells],
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }

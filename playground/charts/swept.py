@@ -40,7 +40,7 @@ class Swept:
         """The points at which this side was measured."""
         return [(point, side) for point in self.points if (side := point.of(label)) is not None]
 
-    def say(self, name: str, **params: object) -> str:
+    def text(self, name: str, **params: object) -> str:
         return escape(say(f"curve.{name}", self.locale, **params), quote=False)
 
     def told(self, point: PointResult) -> str:
@@ -49,7 +49,7 @@ class Swept:
 
     def figure(self, title: str, x: str, y: str) -> Figure:
         """Without data. What was prescribed, not reached, is marked."""
-        mark = f" · {self.say('synthetic')}" if synthetic(self.sweep) else ""
+        mark = f" · {self.text('synthetic')}" if synthetic(self.sweep) else ""
         return titled(title + mark, x, y)
 
     def against(self, axis: KnobAxis, title: str, y: str) -> Figure:
@@ -74,7 +74,7 @@ class Swept:
             "mode": "markers",
             "x": x,
             "y": y,
-            "name": self.say("failed"),
+            "name": self.text("failed"),
             "marker": {"symbol": "x", "size": 10, "color": FAILED},
             "customdata": [point.run_id for point in points],
             "text": [f"{self.told(point)}<br>{self._reason(point)}" for point in points],

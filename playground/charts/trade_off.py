@@ -11,8 +11,9 @@ from .figure import COLOURS, Figure, noted
 from .knob_axis import short
 from .swept import Swept
 
-# More names than these lie over each other.
+# More or longer names than these lie over each other: they stand beside the pointer alone.
 MOST_NAMED = 24
+LONGEST_NAME = 12
 
 
 def trade_offs(swept: Swept) -> dict[str, Figure]:
@@ -22,8 +23,9 @@ def trade_offs(swept: Swept) -> dict[str, Figure]:
 def _trade_off(swept: Swept, name: str) -> Figure:
     """Every side at every point; joined are those that no other one beats in both."""
     x, y = (say(f"chart.{one}", swept.locale) for one in (name, "throughput"))
-    figure = swept.figure(swept.say(f"trade_off_{name}"), x, y)
-    figure["layout"]["xaxis"]["rangemode"] = "normal"
+    figure = swept.figure(swept.text(f"trade_off_{name}"), x, y)
+    for axis in ("xaxis", "yaxis"):
+        figure["layout"][axis]["rangemode"] = "normal"
     every: list[tuple[float, float]] = []
     for index, label in enumerate(swept.labels):
         known = [
@@ -32,16 +34,19 @@ def _trade_off(swept: Swept, name: str) -> Figure:
             if (latency := side.medians[name].value) is not None and (rate := side.throughput.value) is not None
         ]
         every += [(latency, rate) for latency, rate, _ in known]
+        names = [", ".join(short(value) for value in point.values) for _, _, point in known]
         if known:
+            fits = len(swept.points) <= MOST_NAMED and max(map(len, names)) <= LONGEST_NAME
             figure["data"].append(
                 {
                     "type": "scatter",
-                    "mode": "markers+text" if len(swept.points) <= MOST_NAMED else "markers",
+                    "mode": "markers+text" if fits else "markers",
                     "x": [latency for latency, _, _ in known],
                     "y": [rate for _, rate, _ in known],
                     "name": escape(label),
                     "marker": {"color": COLOURS[index], "size": 9},
-                    "text": [", ".join(short(value) for value in point.values) for _, _, point in known],
+                    "text": names,
+                    "cliponaxis": False,
                     "textposition": "top center",
                     "textfont": {"size": 10},
                     "customdata": [point.run_id for _, _, point in known],
@@ -63,7 +68,7 @@ def _mark_front(figure: Figure, swept: Swept, every: Sequence[tuple[float, float
                 "mode": "lines+markers",
                 "x": [latency for latency, _ in front],
                 "y": [rate for _, rate in front],
-                "name": swept.say("front"),
+                "name": swept.text("front"),
                 "line": {"color": "rgba(128,128,128,.9)", "width": 1.5, "dash": "dot"},
                 "marker": ring,
                 "hoverinfo": "skip",

@@ -142,6 +142,9 @@ def _turned(side: Side, name: str, value: Value) -> Side:
         # A shorter match than the shortest that counts would never be looked for.
         least = min(engine.speculation.prompt_lookup_min, value)
         engine = Change("speculation.prompt_lookup_min", least).apply(engine)
+    elif field == "runtime" and value is None:
+        # The word "default" is also the name of the host's own runtime.
+        value = EngineSettings.model_fields["runtime"].default
     return side.model_copy(update={"engine": Change(place + field, value).apply(engine)})
 
 

@@ -27,7 +27,7 @@ class Measurement(Frozen):
 
     `prompts` names a built-in set or a file, or describes synthetic ones; None: the workload's own prompt, again
     and again. `target_width` is the relative width of the 95% interval at which rounds stop; `max_rounds` and
-    `budget_s` end them in any case. The budget counts from the first round's start: warm-up and the check of the
+    `budget_s` end them in any case. The budget counts from the first round's start: warm-up and the checks of the
     answers come on top.
     """
 
@@ -38,6 +38,7 @@ class Measurement(Frozen):
     max_rounds: Annotated[int, Field(ge=MIN_ROUNDS, le=200)] = 20
     budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 900
     check_outputs: bool = True
+    check_accuracy: bool = False
 
     @property
     def requests(self) -> PositiveInt | None:

@@ -187,6 +187,22 @@ class OutputEvidence:
     repeats: tuple[Repeats, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with an exact answer; any of `accepted` is right."""
+
+    question: str
+    accepted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyEvidence:
+    """What the accuracy check asked after the last round, and each side's answer to each task; None: none came."""
+
+    tasks: tuple[Task, ...]
+    answers: tuple[tuple[str | None, ...], ...]
+
+
 @dataclass(slots=True)
 class Run:
     """What the history keeps of a comparison. `measurement` is None for a race; `sweep_id` names the sweep that it
@@ -205,6 +221,7 @@ class Run:
     seed: int | None = 0
     problem: Problem | None = None
     outputs: OutputEvidence | None = None
+    accuracy: AccuracyEvidence | None = None
 
     @property
     def asked(self) -> str:

@@ -225,6 +225,13 @@ def _draft_missing(figures: Figures, settings: EngineSettings) -> Changes:
     return _no_draft(settings) if figures.get("name") == settings.draft != settings.target else []
 
 
+def _shorter(figures: Figures, settings: EngineSettings) -> Changes:
+    """The longest sequence, in steps of 256 tokens, for which there is room."""
+    tokens, sequence, room = (_number(figures, name) for name in ("tokens", "sequence", "room"))
+    length = int(tokens * room / sequence) // 256 * 256 if tokens and sequence and room else 0
+    return [*([Change("knobs.max_model_len", length)] if length else []), *_no_draft(settings)]
+
+
 # Message id -> what to change.
 RULES: dict[str, Rule] = {
     "failure.vocabulary": _vocabulary,
@@ -257,5 +264,14 @@ RULES: dict[str, Rule] = {
     "failure.bad_argument": _argument,
     "failure.timeout": _stuck,
     "settings.too_many_gpus": _gpus,
+    "preflight.weights_too_big": lambda figures, settings: _no_draft(settings),
+    "preflight.no_sequence": _shorter,
+    "preflight.together": _default("gpu_memory_utilization"),
+    "preflight.heterogeneous_greedy": _set("speculation.draft_sample_method", None),
+    **dict.fromkeys(("preflight.padding", "preflight.vocabulary_size", "preflight.other_vocabulary"), _vocabulary),
+    **dict.fromkeys(
+        ("preflight.no_heterogeneous", "preflight.method_not_on_cpu", "preflight.no_arctic", "preflight.min_p"),
+        _no_speculation,
+    ),
     **dict.fromkeys(("model.no_hub", "model.hub_missing", "model.gated", "model.unknown"), _draft_missing),
 }

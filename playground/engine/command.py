@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..domain.errors import InvalidInput
-from ..domain.settings import EngineSettings, Frozen
+from ..domain.memory import SHARED_UTILIZATION
+from ..domain.settings import EngineSettings, Frozen, Knobs
 from .devices import Placement
 from .runtime import Runtime
 
 SERVED_NAME = "playground"
-# Of a whole card, for all engines on it together: vLLM's own default of 0.92 less what a second context takes.
-SHARED_GPU_UTILIZATION = 0.9
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
+
+Knob = int | float | bool | str
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,29 @@ def build(
     argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
     # The host is given although a Unix socket is served: the default binds every interface.
     argv += ["--host", "127.0.0.1", "--uds", str(uds)]
-    for name, value in _knobs(settings, placement, native_bf16).items():
-        argv += _flag(runtime, name, value)
+    if settings.speculates and runtime.knows(PER_STEP_FLAG):
+        argv += [PER_STEP_FLAG, "detailed"]
+    knobs = effective(settings, placement, native_bf16).knobs.overrides()
+    for flag in map(_flag, knobs):
+        if not runtime.knows(flag):
+            raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
+    argv += arguments(settings, knobs, draft, runtime.knows)
+    return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
+
+
+def arguments(
+    settings: EngineSettings,
+    knobs: Mapping[str, Knob],
+    draft: Path | str | None,
+    knows: Callable[[str], bool] = lambda flag: True,
+) -> list[str]:
+    """What makes an engine the one that was asked for, whoever starts it: nothing of where it listens."""
+    argv = [word for name, value in knobs.items() for word in _words(name, value, knows)]
     if settings.speculates:
         argv += ["--speculative-config", json.dumps(speculative_config(settings.speculation, draft))]
-        if runtime.knows(PER_STEP_FLAG):
-            argv += [PER_STEP_FLAG, "detailed"]
     if settings.trust_remote_code:
         argv.append("--trust-remote-code")
-    argv += settings.extra_flags
-    return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
+    return [*argv, *settings.extra_flags]
 
 
 def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[str, object]:
@@ -66,27 +80,28 @@ def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[st
     return {**given, "model": str(draft)} if draft is not None else given
 
 
-def _knobs(
-    settings: EngineSettings, placement: Placement, native_bf16: bool
-) -> dict[str, int | float | bool | str]:
+def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:
+    """With what depends on the place where it is not set: precision on a CPU, its share of a shared GPU."""
     knobs = settings.knobs.overrides()
     if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
         knobs["dtype"] = "float32"
     if placement.sharing > 1 and not {"gpu_memory_utilization", "kv_cache_memory_bytes"} & knobs.keys():
-        knobs["gpu_memory_utilization"] = round(SHARED_GPU_UTILIZATION / placement.sharing, 2)
-    return knobs
+        knobs["gpu_memory_utilization"] = round(SHARED_UTILIZATION / placement.sharing, 2)
+    return settings.model_copy(update={"knobs": Knobs.model_validate(knobs)})
 
 
-def _flag(runtime: Runtime, name: str, value: int | float | bool | str) -> list[str]:
-    flag = "--" + name.replace("_", "-")
-    if not runtime.knows(flag):
-        raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
+def _flag(knob: str) -> str:
+    return "--" + knob.replace("_", "-")
+
+
+def _words(knob: str, value: Knob, knows: Callable[[str], bool]) -> list[str]:
+    flag = _flag(knob)
     if value is True:
         return [flag]
     if value is False:
         # vLLM offers --no-X for each of its switches; a switch without it is off when absent.
         negative = "--no-" + flag.removeprefix("--")
-        return [negative] if runtime.knows(negative) else []
+        return [negative] if knows(negative) else []
     return [flag, str(value)]
 
 

@@ -36,7 +36,13 @@ def identity() -> dict[str, object]:
         "entry_point": entry,
         "openmp": next((str(path) for path in (prefix_openmp, openmp) if path.exists()), None),
         "python": sys.version.split()[0],
+        "heterogeneous_vocab": "use_heterogeneous_vocab" in _text(folder / "config" / "speculative.py"),
+        "arctic_inference": importlib.util.find_spec("arctic_inference") is not None,
     }
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def flags() -> dict[str, object]:

@@ -20,7 +20,10 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Runtime:
-    """One runtime as probed. `device` is "cpu" or "cuda"; `openmp` is a library to preload on a CPU."""
+    """One runtime as probed. `device` is "cpu" or "cuda"; `openmp` is a library to preload on a CPU.
+
+    `heterogeneous_vocab`: it can draft with another tokenizer; `arctic_inference`: it can draft by suffixes.
+    """
 
     name: str
     python: Path
@@ -29,6 +32,8 @@ class Runtime:
     entry_point: str
     openmp: Path | None
     flags: frozenset[str]
+    heterogeneous_vocab: bool = False
+    arctic_inference: bool = False
 
     def knows(self, flag: str) -> bool:
         return flag in self.flags
@@ -65,6 +70,8 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
         entry_point=str(found["entry_point"]),
         openmp=Path(str(found["openmp"])) if found["openmp"] else None,
         flags=_flags(config, python, str(found["version"])),
+        heterogeneous_vocab=bool(found["heterogeneous_vocab"]),
+        arctic_inference=bool(found["arctic_inference"]),
     )
 
 

@@ -72,7 +72,7 @@ class History:
             db.table("requests").delete_where("run_id = ?", [run.id])
             row = rows.run_row(run)
             db.table("runs").update(
-                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs")}
+                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs", "accuracy")}
             )
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))

@@ -136,3 +136,9 @@ def sweeps(db: Database) -> None:
     db.table("runs").add_column("sweep_id", str)
     db.table("sides").add_column("profile", str)
     db.table("sides").add_column("ready_after_s", float)
+
+
+@migrations(name="007_accuracy")
+def accuracy(db: Database) -> None:
+    """What the accuracy check asked, and every side's answers."""
+    db.table("runs").add_column("accuracy", str)

@@ -13,20 +13,18 @@ from ..domain.measurement import Measurement
 from ..domain.records import (
     Chunk,
     Counters,
-    OutputEvidence,
     Problem,
-    Repeats,
     RequestTrace,
     Run,
     Sample,
     SideRecord,
     StepArrays,
-    TopLogprobs,
     Trial,
 )
 from ..domain.settings import SideSettings
 from ..domain.sweep import PointRecord, Sweep, SweepPlan
 from ..domain.workload import LoadProfile, Message, Workload
+from .evidence import accuracy_of, accuracy_row, outputs_of, outputs_row
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
@@ -55,7 +53,8 @@ def run_row(run: Run) -> Row:
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
         "problem": problem_text(run.problem),
-        "outputs": evidence_row(run.outputs) if run.outputs else None,
+        "outputs": outputs_row(run.outputs) if run.outputs else None,
+        "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
     }
 
 
@@ -171,7 +170,8 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
         problem=_problem(row["problem"]),
-        outputs=evidence_of(row["outputs"]) if row["outputs"] else None,
+        outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
+        accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         sides=sides,
     )
 
@@ -232,27 +232,6 @@ def sample_of(row: Row) -> Sample:
     counters = _counters(_load(row["counters"]))
     assert counters is not None
     return Sample(row["ms"], counters)
-
-
-def evidence_row(evidence: OutputEvidence) -> str:
-    """Logprobs as [side, prompt, position, [[token, logprob], ...]], repeats as [side, [token ids, ...]]."""
-    return json.dumps(
-        {
-            "logprobs": [[o.side, o.prompt, o.position, list(o.top.items())] for o in evidence.logprobs],
-            "repeats": [[o.side, o.answers] for o in evidence.repeats],
-        }
-    )
-
-
-def evidence_of(text: str) -> OutputEvidence:
-    values = json.loads(text)
-    return OutputEvidence(
-        tuple(TopLogprobs(side, prompt, at, dict(top)) for side, prompt, at, top in values["logprobs"]),
-        tuple(
-            Repeats(side, tuple(None if ids is None else tuple(ids) for ids in answers))
-            for side, answers in values["repeats"]
-        ),
-    )
 
 
 def _counters(values: Row | None) -> Counters | None:

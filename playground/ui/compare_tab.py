@@ -12,13 +12,14 @@ import gradio as gr
 from .. import presets
 from ..compare import Comparison
 from ..domain.errors import InvalidInput
+from ..domain.knobs import Case
 from ..domain.records import Mode
 from ..domain.workload import Workload
 from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, remedies, runs, view
+from . import form, measure_form, preflight_panel, remedies, runs, view
 from .labels import label, visitor_locale
 from .runs import Controls
 
@@ -44,6 +45,7 @@ class CompareTab:
     ignore_eos: gr.Checkbox
     measurement: gr.HTML
     controls: Controls
+    preflight: preflight_panel.Panel
     panes: gr.HTML
     charts: gr.HTML
 
@@ -105,6 +107,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos=ignore_eos,
         measurement=measurement,
         controls=controls,
+        preflight=preflight_panel.build(),
         panes=view.panes(applies=True),
         charts=view.chart_grid(),
     )
@@ -125,11 +128,23 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         return _comparison(tab, host, given, mode)
 
     runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
+    preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
-    """Turn what the page holds into frozen settings at once. Raises InvalidInput."""
+    """Raises InvalidInput."""
+    case, preset = read(tab, given)
+    measurement = case.measurement if mode == "measured" else None
+    # Once changed on the page it is not the preset any more; a race has no measurement to change.
+    own = case if measurement else case.model_copy(update={"measurement": preset.measurement})
+    name = preset.name if own == preset.case else None
+    return host.comparison(case.sides, case.workload, measurement, preset=name)
+
+
+def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
+    """Turn what the page holds into frozen settings at once; the preset is what it was filled from. Raises
+    InvalidInput."""
     preset = presets.load(given[tab.preset])
     sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
     sampling = {
@@ -148,12 +163,7 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
     }
     measurement, objective = measure_form.read(given[tab.measurement], preset)
     asked = presets.validate(Workload, {**workload, "objective": objective}, where="prompt")
-    # Once changed on the page it is not the preset any more.
-    unchanged = sides == preset.sides and asked == preset.workload
-    if mode == "race":
-        return host.comparison(sides, asked, preset=preset.name if unchanged else None)
-    unchanged = unchanged and measurement == preset.measurement
-    return host.comparison(sides, asked, measurement, preset=preset.name if unchanged else None)
+    return Case(sides=sides, workload=asked, measurement=measurement), preset
 
 
 def _turns(text: str) -> list[dict[str, str]]:

@@ -12,8 +12,9 @@ import gradio as gr
 from ..host import Host
 from ..store import Summary
 from ..text import Locale, say
-from . import view
+from . import sweep_view, view
 from .labels import label, visitor_locale
+from .sweep_view import SweepView
 
 COLUMNS = ("time", "preset", "sides", "mode", "prompt", "status")
 
@@ -29,6 +30,7 @@ class HistoryTab:
     refresh: gr.Button
     note: gr.HTML
     runs: gr.HTML
+    sweep: SweepView
     panes: gr.HTML
     charts: gr.HTML
 
@@ -40,13 +42,9 @@ def build(tab: gr.Tab) -> HistoryTab:
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs = gr.HTML(
-        html_template='<div class="runs"><table></table></div>',
-        js_on_load=view.asset("runs.js"),
-        apply_default_css=False,
-        elem_id="runs",
-    )
-    return HistoryTab(tab, text, model, preset, refresh, note, runs, view.panes(), view.chart_grid())
+    runs, sweep = view.run_list("runs"), sweep_view.build("history-points")
+    panes, charts = view.panes("history-panes"), view.chart_grid()
+    return HistoryTab(tab, text, model, preset, refresh, note, runs, sweep, panes, charts)
 
 
 def wire(tab: HistoryTab, host: Host) -> None:
@@ -66,17 +64,21 @@ def wire(tab: HistoryTab, host: Host) -> None:
         }
 
     def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+        locale = visitor_locale(request)
+        if (sweep := host.history.sweep(event.run)) is not None:
+            return {**tab.sweep.of(sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
             return {}
-        locale = visitor_locale(request)
-        painter = view.painter(host.config, run, locale)
-        return {tab.panes: painter.paint(whole=True), tab.charts: view.Drawer(run, locale).draw()}
+        panes, charts = view.shown(host.config, run, locale)
+        return {**tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
 
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    tab.runs.click(opened, None, [tab.panes, tab.charts], show_progress="minimal", concurrency_limit=None)
+    outputs = [*tab.sweep.outputs(), tab.panes, tab.charts]
+    tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts)
 
 
 def _cells(item: Summary, locale: Locale) -> list[str]:

@@ -31,11 +31,12 @@ ENDINGS = ("requests", "duration_s")
 LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
 # Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
 SCALED = {"target_width": ("width", 0.02), "budget_s": ("budget", 60.0)}
+CHECKS = ("check_outputs", "check_accuracy")
 GROUPS = {
     "sent": ("prompts", "file", "input_tokens", "count"),
     "load": ("kind", "requests_per_s", "arrivals", "concurrency", "first", "last", *ENDINGS),
     "good": ("objective", *LIMITS),
-    "end": ("width", "max_rounds", "budget", "check_outputs"),
+    "end": ("width", "max_rounds", "budget", *CHECKS),
 }
 CHOICES = {
     "prompts": PROMPTS,
@@ -130,7 +131,7 @@ def values(measurement: Measurement, objective: Objective) -> str:
         "width": f"{measurement.target_width / SCALED['target_width'][1]:.12g}",
         "budget": f"{measurement.budget_s / SCALED['budget_s'][1]:.12g}",
         "max_rounds": str(measurement.max_rounds),
-        "check_outputs": "true" if measurement.check_outputs else "",
+        **{name: "true" if getattr(measurement, name) else "" for name in CHECKS},
     }
     own = {**measurement.limits.model_dump(), **measurement.profile.model_dump()}
     shown |= {name: _text(value) for name, value in own.items()}
@@ -167,7 +168,7 @@ def read(text: str, preset: Preset) -> tuple[Measurement, str]:
         "profile": {"kind": kind, **{name: given[name] for name in used if given.get(name)}},
         "limits": {name: given[name] for name in LIMITS if given.get(name)},
         "max_rounds": given["max_rounds"],
-        "check_outputs": bool(given["check_outputs"]),
+        **{name: bool(given[name]) for name in CHECKS},
         **{name: _scaled(own, given[own], factor) for name, (own, factor) in SCALED.items()},
     }
     return _validated(Measurement, asked, given), given["objective"]

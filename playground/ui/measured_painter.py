@@ -69,7 +69,7 @@ class MeasuredPainter(Painter):
         comparison, plan = self._comparison, self._run.measurement
         if comparison is None or plan is None or comparison.live.since is None:
             return ""
-        if comparison.live.phase == "checking":
+        if comparison.live.phase in ("checking", "scoring"):
             return self._phase()
         return say(
             "measured.progress",
@@ -128,6 +128,8 @@ class MeasuredPainter(Painter):
         latest = next((trial for trial in reversed(side.trials) if trial.complete), None)
         if latest is None:
             return None
+        if side.settings.synthetic:
+            return {"title": say("side.synthetic_text", self._locale), "pairs": []}
         shown = latest.requests[:ANSWERS]
         title = say(
             "measured.answers",

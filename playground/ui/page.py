@@ -11,7 +11,7 @@ from .. import presets
 from ..engine import devices
 from ..host import Host
 from ..text import Locale, say
-from . import compare_tab, history_tab, view
+from . import compare_tab, history_tab, sweep_tab, sweeps, view
 from .labels import I18N, label, visitor_locale
 
 
@@ -25,9 +25,12 @@ def build(host: Host) -> gr.Blocks:
         with gr.Tabs():
             with gr.Tab(label("tab_compare")):
                 compare = compare_tab.build(host, machine)
+            with gr.Tab(label("tab_sweep"), id="sweep") as tab:
+                sweep = sweep_tab.build(tab, presets.load(presets.EMBEDDED))
             with gr.Tab(label("tab_history"), id="history") as tab:
                 history = history_tab.build(tab)
         compare_tab.wire(compare, host, machine)
+        sweeps.wire(sweep, compare, host)
         history_tab.wire(history, host)
 
         async def arrive(preset: str, request: gr.Request) -> dict[Any, Any]:
@@ -38,9 +41,10 @@ def build(host: Host) -> gr.Blocks:
                 header: _header(machine, locale),
                 compare.card: compare_tab.card(presets.load(preset), machine, locale),
                 compare.controls.watch: gr.update(visible=busy),
+                **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }
 
-        arrived = [header, compare.card, compare.controls.watch]
+        arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
         page.load(arrive, compare.preset, arrived, show_progress="hidden")
     return page
 

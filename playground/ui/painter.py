@@ -12,9 +12,10 @@ from pydantic import BaseModel
 from ..charts.figure import COLOURS
 from ..compare import Comparison
 from ..config import Config
+from ..deploy import snippets
 from ..domain.records import Run, SideRecord
 from ..domain.remedies import change_label, remedy_of
-from ..domain.settings import AttachedEndpoint
+from ..domain.settings import AttachedEndpoint, EngineSettings
 from ..facts import limitations
 from ..findings import findings
 from ..text import Locale, say, say_problem
@@ -36,11 +37,13 @@ class Painter:
         """The panes' value: what changed, or everything if `whole`."""
         now = time.monotonic()
         labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
+        labels |= {f"{name}_label": f"deploy.{name}" for name in ("deploy", "copy", "copied")}
         painted = {
             "run": self._run.id,
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._asked() if whole else None,
+            "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
             "findings": self._found(),
             **self._paint(now, whole),
         }
@@ -90,6 +93,13 @@ class Painter:
         place = " · ".join(part for part in (side.placement, *marks) if part)
         known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
         return " · ".join([place, *known])
+
+    def _deploy(self, side: SideRecord) -> list[tuple[str, str]]:
+        """What starts this side elsewhere, once its engine has told what it is: names and texts."""
+        if not isinstance(side.settings, EngineSettings) or side.device is None:
+            return []
+        made = snippets(self._config, side.settings, side.runtime_version, side.device)
+        return [(say(f"deploy.{kind}", self._locale), text) for kind, text in made.items()]
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []

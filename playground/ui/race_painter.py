@@ -11,7 +11,7 @@ from ..config import Config
 from ..domain.metrics import request_figures
 from ..domain.origins import token_origins
 from ..domain.records import Run, SideRecord
-from ..facts import facts, number
+from ..facts import facts, number, readable
 from ..text import Locale, say, say_problem
 from ..tokens import TokenText, token_text
 from .painter import Painter, Stage
@@ -33,12 +33,18 @@ class RacePainter(Painter):
         if with_facts:
             self._facts_at = now
         sides = []
-        for index, answer in enumerate(self._answers):
-            painted = {**self._side(index), **answer.grown(whole)}
+        for index in range(len(self._answers)):
+            painted = {**self._side(index), **self._grown(index, whole)}
             if with_facts:
                 painted |= self._details(index, self._stage(index, now))
             sides.append(painted)
         return {"headline": self._headline(), "note": self._note(), "sides": sides}
+
+    def _grown(self, index: int, whole: bool) -> dict[str, Any]:
+        side = self._run.sides[index]
+        if side.settings.synthetic:
+            return {"from": 0, "spans": [(readable(side, "", self._locale), 0)], "reset": whole}
+        return self._answers[index].grown(whole)
 
     def _headline(self) -> str:
         run, locale = self._run, self._locale

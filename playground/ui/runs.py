@@ -154,7 +154,7 @@ class Runs:
         status: Status = "running"
         while status == "running":
             status = comparison.run.status
-            if comparison.live.phase in ("streaming", "measuring", "checking", "finished"):
+            if comparison.live.phase in ("streaming", "measuring", "checking", "scoring", "finished"):
                 yield await asyncio.to_thread(drawer.draw)
             await asyncio.sleep(CHARTS_S[comparison.run.mode])
 

@@ -34,11 +34,23 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def panes(applies: bool = False) -> gr.HTML:
+def panes(elem_id: str | None = None, *, applies: bool = False) -> gr.HTML:
     """The component that shows a run's sides. `applies`: a click on a remedy's change is an event."""
     # One body: what they share, then each mode's own, then what puts a value in.
-    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "view"))
-    return gr.HTML(html_template=PANES, js_on_load=script, apply_default_css=False, applies=applies)
+    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view"))
+    return gr.HTML(
+        html_template=PANES, js_on_load=script, apply_default_css=False, elem_id=elem_id, applies=applies
+    )
+
+
+def run_list(elem_id: str) -> gr.HTML:
+    """A table of runs; a click on a row tells which run it stands for."""
+    return gr.HTML(
+        html_template='<div class="runs"><table></table></div>',
+        js_on_load=asset("runs.js"),
+        apply_default_css=False,
+        elem_id=elem_id,
+    )
 
 
 def chart_grid() -> gr.HTML:
@@ -56,6 +68,11 @@ def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | N
     """For a run under way, or without a comparison for one from the history."""
     kind = RacePainter if run.mode == "race" else MeasuredPainter
     return kind(config, run, locale, comparison)
+
+
+def shown(config: Config, run: Run, locale: Locale) -> tuple[str, str]:
+    """The values of the panes and of the charts, for a run of the history."""
+    return painter(config, run, locale).paint(whole=True), Drawer(run, locale).draw()
 
 
 class Drawer:

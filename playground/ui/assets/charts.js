@@ -5,6 +5,12 @@ let boxes = {};
 let drawn = {};
 let loading = null;
 let latest = 0;
+const clickable = new Set();
+
+// A point that stands for a run has the run's id.
+function clicked({points: [point]}) {
+  if (point.customdata) trigger('click', {run: point.customdata});
+}
 
 function library() {
   if (window.Plotly) return Promise.resolve();
@@ -24,6 +30,7 @@ function arrange(names) {
   for (const box of Object.values(boxes)) window.Plotly.purge(box);
   grid.replaceChildren();
   drawn = {};
+  clickable.clear();
   boxes = Object.fromEntries(names.map((name) => [name, document.createElement('div')]));
   for (const [name, box] of Object.entries(boxes)) {
     box.dataset.chart = name;
@@ -53,6 +60,8 @@ async function show() {
     drawn[name] = text;
     const layout = {...figure.layout, autosize: true, font: {...figure.layout.font, color: colour}};
     await window.Plotly.react(boxes[name], figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: false});
+    if (!clickable.has(name)) boxes[name].on('plotly_click', clicked);
+    clickable.add(name);
   }
 }
 

@@ -54,7 +54,7 @@ function control(name) {
     return list;
   }
   const input = document.createElement('input');
-  if (name === 'check_outputs') input.type = 'checkbox';
+  if (name.startsWith('check_')) input.type = 'checkbox';
   else if (name === 'file') input.type = 'hidden';
   else input.inputMode = 'decimal';
   return input;

@@ -1,4 +1,4 @@
-// What race.js, measured.js and view.js share: they are one body, in this order. Text always goes in as text, never
+// What race.js, measured.js, deploy.js and view.js share: they are one body, in this order. Text always goes in as text, never
 // as markup.
 const make = (parent, tag, name, text) => {
   const node = document.createElement(tag);

@@ -13,7 +13,8 @@ function show() {
   const body = table.createTBody();
   for (const {id, cells} of value.rows) {
     const row = body.insertRow();
-    row.addEventListener('click', () => {
+    // A sweep's point that was not measured has no run yet.
+    if (id) row.addEventListener('click', () => {
       body.querySelectorAll('.open').forEach((other) => other.classList.remove('open'));
       row.classList.add('open');
       trigger('click', {run: id});

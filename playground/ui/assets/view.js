@@ -54,7 +54,8 @@ function build(value) {
     const own = value.mode === 'race' ? buildRace(box, side, value) : buildMeasured(box);
     const details = make(box, 'details', 'command');
     make(details, 'summary', '', value.command_label);
-    panes.push({box, place, stage, stageText, bar, details, command: make(details, 'code'), ...own});
+    const command = make(details, 'code');
+    panes.push({box, place, stage, stageText, bar, details, command, deploy: buildDeploy(box), ...own});
   }
 }
 
@@ -84,8 +85,15 @@ function showProblem(pane, index, problem) {
   if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
 }
 
+function clear() {
+  build({run: null, sides: []});
+  for (const name of ['.headline', '.note']) put(element.querySelector(name), '');
+  element.querySelector('.asked').hidden = figures.hidden = true;
+  showFindings(null);
+}
+
 function show() {
-  if (!props.value) return;
+  if (!props.value) return clear();
   const value = JSON.parse(props.value);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
@@ -96,6 +104,7 @@ function show() {
     const pane = panes[index];
     (value.mode === 'race' ? showRace : showMeasured)(pane, side);
     if (side.problem !== undefined) showProblem(pane, index, side.problem);
+    if (value.deploy) showDeploy(pane.deploy, value.deploy[index], value);
     if (side.stage === undefined) return;
     pane.place.textContent = side.place;
     pane.stage.hidden = !side.stage;

@@ -1,0 +1,86 @@
+"""Asks all sides a small set of exactly scored tasks, after the last round. Nothing here is timed.
+
+A set is a file of `tasks/`: JSON Lines, each with a question and all answers that are right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from .asking import OnProgress, Server, together
+from .domain.records import AccuracyEvidence, Task
+from .domain.workload import Conversation, Message, Sampling
+from .load.endpoint import Endpoint
+
+FOLDER = Path(__file__).parent / "tasks"
+GREEDY = Sampling(max_tokens=24)
+# Shown before each question, so that also a small model answers in a word.
+SHOWN = (
+    ("What is 10 + 5?", "15"),
+    ("What is the capital of Italy?", "Rome"),
+    ("Repeat exactly: tree house", "tree house"),
+    ("一年有几个季节？", "四个"),
+)
+
+
+class _Said(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    """A chat's has a message, a completion's a text."""
+
+    message: _Said | None = None
+    text: str | None = None
+
+
+class _Answer(BaseModel):
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+
+
+@cache
+def tasks() -> tuple[Task, ...]:
+    """All built-in tasks, in a fixed order."""
+    lines = [line for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    entries = [json.loads(line) for line in lines]
+    return tuple(Task(entry["question"], tuple(entry["answers"])) for entry in entries)
+
+
+async def examine(
+    sides: Sequence[Endpoint], timeout_s: float, on_progress: OnProgress = lambda done, total: None
+) -> AccuracyEvidence:
+    """Every side's answer to every built-in task, at temperature 0. What an endpoint refuses, or is late with, is
+    None; nothing of that raises. Cancel it to stop: requests under way are dropped."""
+    asked = tasks()
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(Server(endpoint, timeout_s)) for endpoint in sides]
+        found = await together([_said(server, task) for server in servers for task in asked], on_progress)
+    rows = tuple(tuple(found[start : start + len(asked)]) for start in range(0, len(found), len(asked)))
+    return AccuracyEvidence(asked, rows)
+
+
+async def _said(server: Server, task: Task) -> str | None:
+    content = await server.answer(_conversation(task.question), GREEDY)
+    try:
+        found = None if content is None else _Answer.model_validate_json(content).choices[0]
+    except ValueError:
+        return None
+    if found is None:
+        return None
+    return (found.message.content if found.message else found.text) or ""
+
+
+def _conversation(question: str) -> Conversation:
+    turns = [
+        message
+        for asked, answered in SHOWN
+        for message in (Message(role="user", content=asked), Message(role="assistant", content=answered))
+    ]
+    return (*turns, Message(role="user", content=question))

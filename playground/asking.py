@@ -1,0 +1,58 @@
+"""Asks a side's server for whole answers, a few at a time. Nothing here is timed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import count
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from .domain.workload import Conversation, Sampling
+from .load.endpoint import Endpoint
+
+AT_ONCE = 4
+
+T = TypeVar("T")
+OnProgress = Callable[[int, int], None]
+
+
+class Server:
+    """One side's server. What it does not give, or is late with, is None."""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        self.endpoint = endpoint
+        self._client = endpoint.client(timeout_s, AT_ONCE)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def answer(self, conversation: Conversation, sampling: Sampling) -> bytes | None:
+        """The whole answer's JSON."""
+        body = self.endpoint.body(conversation, sampling) | {"stream": False}
+        body.pop("stream_options", None)
+        return await self.ask(self.endpoint.path, body)
+
+    async def ask(self, path: str, body: Mapping[str, Any]) -> bytes | None:
+        # Salted, so that what a later run finds in the prefix cache does not depend on this.
+        salt = self.endpoint.new_salt(salted=True)
+        try:
+            response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
+        except httpx.HTTPError:
+            return None
+        return response.content if response.status_code == httpx.codes.OK else None
+
+
+async def together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
+    """All results, in order. `on_progress` hears how many are there, and of how many."""
+    answered = count(1)
+    on_progress(0, len(jobs))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(job) for job in jobs]
+        for task in tasks:
+            task.add_done_callback(lambda _: on_progress(next(answered), len(jobs)))
+    return [task.result() for task in tasks]

@@ -1,0 +1,199 @@
+"""How many of a set of exactly scored tasks each side gets right, and what that says. Never part of a speed-up."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb, sqrt
+from statistics import NormalDist
+
+from .records import AccuracyEvidence, Problem, Run, Task
+
+Z = NormalDist().inv_cdf(0.975)
+# The chance of a false alarm that is put up with.
+ALPHA = 0.05
+THOUGHT = "</think>"
+BEGINNING = re.compile(r"((the )?answer(:| is:?) |答案?[:是为] ?)?((the|a|an) )?")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+WRAPPING = " \t.,;:!?*`'\"()[]。、“”\u2018\u2019《》「」"
+BISECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SideAccuracy:
+    """Of `asked` tasks a side answered `answered` and got `right` right. `interval`: Wilson's, 95%, as a share."""
+
+    side: int
+    asked: int
+    answered: int
+    right: int
+    interval: tuple[float, float] | None
+
+    @property
+    def share(self) -> float | None:
+        return self.right / self.answered if self.answered else None
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyDifference:
+    """A side against the baseline over the tasks that both answered: `gained` only the side got right, `lost` only
+    the baseline. `interval`: Tango's for paired shares, 95%; `p_value`: McNemar's exact test, two-sided."""
+
+    side: int
+    baseline: int
+    compared: int
+    gained: int
+    lost: int
+    interval: tuple[float, float] | None
+    p_value: float
+
+    @property
+    def difference(self) -> float | None:
+        """The side's share less the baseline's."""
+        return (self.gained - self.lost) / self.compared if self.compared else None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    sides: tuple[SideAccuracy, ...]
+    differences: tuple[AccuracyDifference, ...]
+
+
+def run_accuracy(run: Run) -> Accuracy | None:
+    """Each side, and each other side against the first; None where nobody asked."""
+    return None if run.accuracy is None else accuracy_of(run.accuracy)
+
+
+def accuracy_of(evidence: AccuracyEvidence) -> Accuracy:
+    scores = [
+        [
+            None if answer is None else is_right(task, answer)
+            for task, answer in zip(evidence.tasks, own, strict=True)
+        ]
+        for own in evidence.answers
+    ]
+    sides = tuple(_side(index, own) for index, own in enumerate(scores))
+    return Accuracy(sides, tuple(_difference(index, scores) for index in range(1, len(scores))))
+
+
+def _side(index: int, scores: Sequence[bool | None]) -> SideAccuracy:
+    known = [score for score in scores if score is not None]
+    interval = wilson(sum(known), len(known)) if known else None
+    return SideAccuracy(index, len(scores), len(known), sum(known), interval)
+
+
+def _difference(index: int, scores: Sequence[Sequence[bool | None]]) -> AccuracyDifference:
+    pairs = [
+        (base, own)
+        for base, own in zip(scores[0], scores[index], strict=True)
+        if base is not None and own is not None
+    ]
+    gained = sum(own and not base for base, own in pairs)
+    lost = sum(base and not own for base, own in pairs)
+    interval = tango(gained, lost, len(pairs)) if pairs else None
+    return AccuracyDifference(index, 0, len(pairs), gained, lost, interval, mcnemar(gained, lost))
+
+
+def is_right(task: Task, answer: str) -> bool:
+    return normalised(answer) in {normalised(accepted) for accepted in task.accepted}
+
+
+def normalised(answer: str) -> str:
+    """What is compared of an answer: its first line that is not blank, after any thoughts, in Unicode's NFKC and
+    without case, thousands separators, an introduction ("The answer is", "2 + 2 ="), quotes and punctuation around
+    it, a leading article, and repeated spaces."""
+    lines = [line for line in answer.rpartition(THOUGHT)[2].splitlines() if line.strip()]
+    text = unicodedata.normalize("NFKC", lines[0]).casefold() if lines else ""
+    text = " ".join(text.rpartition("=")[2].strip(WRAPPING).split())
+    return THOUSANDS.sub("", BEGINNING.sub("", text, count=1).strip(WRAPPING))
+
+
+def wilson(right: int, total: int) -> tuple[float, float]:
+    """Wilson's 95% score interval of a share (Wilson 1927)."""
+    share, spread = right / total, Z * Z / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Two-sided p-value of McNemar's exact test: under no difference each discordant task is a fair coin."""
+    discordant = gained + lost
+    tail = sum(comb(discordant, count) for count in range(min(gained, lost) + 1))
+    return min(1.0, 2 * tail * 0.5**discordant)
+
+
+def tango(gained: int, lost: int, total: int) -> tuple[float, float]:
+    """Tango's 95% score interval for the difference of paired shares (Tango 1998): every difference that the data
+    do not refuse. It has a width also where no task is discordant."""
+
+    def refused(delta: float) -> bool:
+        linear = (2 * total - gained + lost) * delta - gained - lost
+        constant = -lost * delta * (1 - delta)
+        # The most likely share of lost tasks, were this the difference.
+        lost_share = (sqrt(max(0.0, linear * linear - 8 * total * constant)) - linear) / (4 * total)
+        variance = total * (2 * lost_share + delta * (1 - delta))
+        return (gained - lost - total * delta) ** 2 > Z * Z * variance
+
+    found = (gained - lost) / total
+    return _edge(refused, -1.0, found), _edge(refused, 1.0, found)
+
+
+def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> float:
+    """Where refusal begins on the way from `inside` to `outside`."""
+    if not refused(outside):
+        return outside
+    for _ in range(BISECTIONS):
+        middle = (outside + inside) / 2
+        if refused(middle):
+            outside = middle
+        else:
+            inside = middle
+    return inside
+
+
+def statements(run: Run) -> list[Problem]:
+    """Of each side how many were right, then of each other side what differs from the first."""
+    found = run_accuracy(run)
+    if found is None:
+        return []
+    labels = [side.label for side in run.sides]
+    told = [_told_side(side, labels[side.side]) for side in found.sides]
+    return told + [_told_difference(one, labels) for one in found.differences if one.compared]
+
+
+def _told_side(side: SideAccuracy, label: str) -> Problem:
+    if side.interval is None or side.share is None:
+        return Problem("accuracy.unknown", {"side": label, "asked": side.asked})
+    params: dict[str, object] = {
+        "side": label,
+        "right": side.right,
+        "answered": side.answered,
+        "asked": side.asked,
+        "share": 100 * side.share,
+        "low": 100 * side.interval[0],
+        "high": 100 * side.interval[1],
+    }
+    return Problem("accuracy.side" if side.answered == side.asked else "accuracy.side_partly", params)
+
+
+def _told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Problem:
+    assert found.interval is not None
+    assert found.difference is not None
+    params: dict[str, object] = {
+        "side": labels[found.side],
+        "baseline": labels[found.baseline],
+        "gained": found.gained,
+        "lost": found.lost,
+        "points": 100 * found.difference,
+        "low": 100 * found.interval[0],
+        "high": 100 * found.interval[1],
+        "p": found.p_value,
+    }
+    if not found.gained and not found.lost:
+        return Problem("accuracy.same", params)
+    if found.p_value >= ALPHA:
+        return Problem("accuracy.unclear", params)
+    return Problem("accuracy.better" if found.gained > found.lost else "accuracy.worse", params)

@@ -1,0 +1,167 @@
+"""Does an engine fit its device, alone and beside the others, and what are the nearest settings that do?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .changes import Change
+from .concerns import Concern, Remedy
+from .memory import CONTEXT_BYTES, GIB, SHARED_UTILIZATION, Device, Model, Need
+from .records import Problem
+from .settings import EngineSettings
+from .weights import ONLINE_BITS
+
+# vLLM's own advice for the highest useful share of a card.
+MOST_UTILIZATION = 0.95
+LENGTH_STEP = 256
+MOST_REMEDIES = 4
+
+NeedOf = Callable[[EngineSettings], Need | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device, how many engines share it, and over how many such devices the target could be split."""
+
+    device: Device
+    sharing: int = 1
+    splits: tuple[int, ...] = ()
+
+
+def concerns(
+    settings: EngineSettings, models: Sequence[Model], place: Place, need_of: NeedOf, before: Sequence[Need] = ()
+) -> list[Concern]:
+    """Of one engine with these `models`, the target first; `before`: what those need that start earlier there."""
+    need = need_of(settings)
+    if need is None:
+        return [Concern(Problem("preflight.no_length"), "unknown")]
+    found = _too_long(settings, models[0])
+    if alone := _alone(settings, models, place, need):
+        return [*found, replace(alone, remedies=remedies(settings, place, need_of))]
+    beside = _beside(settings, place, need, before)
+    return [*found, beside] if beside else found
+
+
+def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[Remedy, ...]:
+    """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
+    candidates = list(_changes(settings, place, need_of))
+    found: list[Remedy] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
+    if not found:
+        found += (
+            (change, shorter)
+            for change in candidates
+            for shorter in _shorter(need_of(change.apply(settings)))
+            if _fits(settings, (change, shorter), need_of)
+        )
+    # Of several values of one setting the first is the nearest.
+    nearest = {remedy[0].key: remedy for remedy in reversed(found)}
+    return tuple(remedy for remedy in found if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
+
+
+def _too_long(settings: EngineSettings, target: Model) -> list[Concern]:
+    asked, longest = settings.knobs.max_model_len, target.shape.context
+    if asked is None or longest is None or asked <= longest:
+        return []
+    problem = Problem("preflight.longer_than_model", {"asked": asked, "longest": longest})
+    return [Concern(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
+
+
+def _alone(settings: EngineSettings, models: Sequence[Model], place: Place, need: Need) -> Concern | None:
+    """Without remedies: they are looked for where there is something to mend."""
+    if need.fits:
+        return None
+    loaded = need.weights + need.draft_weights
+    told = place.device.kind == "cpu" or settings.knobs.kv_cache_memory_bytes is not None
+    room = need.kv_available if told else need.budget - loaded
+    facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
+    if loaded > need.budget:
+        facts |= {"weights": loaded / GIB}
+        return Concern(Problem("preflight.weights_too_big", facts), "blocking", _exact(settings, models))
+    if need.kv_sequence > room:
+        plain = all(model.shape.understood and not model.shape.sliding_layers for model in models)
+        sizes: dict[str, object] = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": room / GIB}
+        return Concern(Problem("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
+    facts |= {"needed": max(need.total, need.reserved) / GIB}
+    return Concern(Problem("preflight.too_tight", facts), "blocking")
+
+
+def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
+    """No guess lies in the weights, and no flag that we don't read can change what is loaded, or where."""
+    online = (settings.knobs.quantization, getattr(settings.speculation, "quantization", None))
+    return not settings.extra_flags and all(
+        not model.shape.multimodal
+        and (model.tensors is not None if model.shape.quantization else asked is None or asked in ONLINE_BITS)
+        for model, asked in zip(models, online, strict=False)
+    )
+
+
+def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence[Need]) -> Concern | None:
+    """vLLM refuses to start where less is free than it may take."""
+    device = place.device
+    taken = sum(each.reserved for each in before)
+    contexts = CONTEXT_BYTES * len(before) if device.kind == "cuda" else 0
+    left, free = device.total_bytes - taken - contexts, device.free_bytes - taken - contexts
+    facts: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
+    if before and need.claim > left:
+        facts |= {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
+        # An engine that fills its share of the card takes exactly that.
+        exact = device.kind == "cuda" and all(each.reserved == each.budget for each in before)
+        certain = exact and need.claim > left + contexts and not settings.extra_flags
+        share = math.floor(100 * left / device.total_bytes) / 100
+        enough = device.kind == "cuda" and need.total <= share * device.total_bytes
+        lower: tuple[Remedy, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
+        return Concern(Problem("preflight.together", facts), "blocking", certain, lower)
+    if need.claim > free:
+        facts |= {"free": max(free, 0) / GIB}
+        return Concern(Problem("preflight.not_free", facts), "warning")
+    return None
+
+
+def _fits(settings: EngineSettings, changes: Remedy, need_of: NeedOf) -> bool:
+    for change in changes:
+        settings = change.apply(settings)
+    need = need_of(settings)
+    return need is not None and need.fits
+
+
+def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterator[Change]:
+    """What could help, the mildest first."""
+    knobs, need = settings.knobs, need_of(settings)
+    yield from _shorter(need)
+    if need is not None:
+        yield from _larger_cache(settings, place, need)
+    yield from (Change("knobs.max_num_seqs", seqs) for seqs in (256, 64, 16) if seqs < (knobs.max_num_seqs or 257))
+    if (knobs.max_num_batched_tokens or 2049) > 2048:
+        yield Change("knobs.max_num_batched_tokens", 2048)
+    if settings.speculates:
+        yield Change("speculation", "off")
+    if place.device.kind == "cuda":
+        if knobs.quantization is None:
+            yield Change("knobs.quantization", "fp8")
+        more = (size for size in place.splits if size > (knobs.tensor_parallel_size or 1))
+        yield from (Change("knobs.tensor_parallel_size", size) for size in more)
+
+
+def _larger_cache(settings: EngineSettings, place: Place, need: Need) -> Iterator[Change]:
+    """More memory for the KV cache, or smaller entries."""
+    knobs, device = settings.knobs, place.device
+    if device.kind == "cpu" or knobs.kv_cache_memory_bytes is not None:
+        yield Change("knobs.kv_cache_memory_bytes", math.ceil(need.kv_sequence / GIB) * GIB)
+    else:
+        most = MOST_UTILIZATION if place.sharing == 1 else SHARED_UTILIZATION / place.sharing
+        share = math.ceil(100 * need.total / device.total_bytes) / 100
+        if share <= most:
+            yield Change("knobs.gpu_memory_utilization", share)
+    if device.kind == "cuda" and knobs.kv_cache_dtype in (None, "auto"):
+        yield Change("knobs.kv_cache_dtype", "fp8")
+
+
+def _shorter(need: Need | None) -> Iterator[Change]:
+    """The longest context that fits, if that is one to work with."""
+    if need is None or need.kv_available <= 0:
+        return
+    length = min(need.kv_available // need.kv_per_token, need.length - 1) // LENGTH_STEP * LENGTH_STEP
+    if length >= 2 * LENGTH_STEP:
+        yield Change("knobs.max_model_len", length)

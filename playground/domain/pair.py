@@ -1,0 +1,207 @@
+"""Will this speculation work with this target: tokenizers by content, contexts, sizes, method, sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .changes import Change
+from .concerns import Concern, Remedy
+from .memory import Model, full_length
+from .records import Problem
+from .settings import DraftModel, EngineSettings
+from .workload import Sampling
+
+Verdict = Literal["works", "works, but", "will not work"]
+
+# Beginnings that mean a space, by tokenizer kind; vLLM's heterogeneous vocabulary takes them for the same.
+SPACES = ("\u0120", "\u2581")
+# vLLM fails on these when it starts on a CPU.
+NOT_ON_CPU = ("suffix", "ngram_gpu")
+# Below this share of equal ids a draft speaks another language.
+SAME_LANGUAGE = 0.5
+# Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
+LARGEST, SMALLEST = 1 / 4, 1 / 12
+OFF: Remedy = (Change("speculation", "off"),)
+HETEROGENEOUS: Remedy = (Change("speculation.use_heterogeneous_vocab", True),)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenizer's content. `added`: special and added tokens -> their id and whether they are special."""
+
+    vocabulary: Mapping[str, int]
+    merges: tuple[str, ...] = ()
+    added: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
+    chat_template: str | None = None
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Every token and its id."""
+        return {**self.vocabulary, **{token: number for token, (number, _) in self.added.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What the runtime can do. `device` is "cpu" or "cuda"; `suffix`: it has arctic-inference."""
+
+    version: str
+    device: str
+    heterogeneous: bool = True
+    suffix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """A target or a draft as far as it can be known; None: not at all."""
+
+    model: Model | None
+    tokens: Tokens | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`equal_ids`: the share of the target's tokens that mean the same to the draft; None where not compared."""
+
+    method: str
+    concerns: tuple[Concern, ...] = ()
+    equal_ids: float | None = None
+    size_ratio: float | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """None without speculation, and where it is unknown."""
+        levels = {concern.level for concern in self.concerns}
+        if "blocking" in levels:
+            return "will not work"
+        if self.method == "off" or "unknown" in levels:
+            return None
+        return "works, but" if "warning" in levels else "works"
+
+
+def check(
+    settings: EngineSettings, target: Partner, draft: Partner | None, runtime: Abilities, sampling: Sampling
+) -> Pair:
+    """`draft` None: the method runs no second model."""
+    method = settings.speculation.method
+    if method == "off":
+        return Pair(method)
+    found = [*_method(method, target, runtime), *_sampling(sampling)]
+    if draft is None:
+        return Pair(method, tuple(found))
+    equal = _equal_ids(target.tokens, draft.tokens)
+    if isinstance(settings.speculation, DraftModel):
+        found += _vocabulary(settings.speculation, target, draft, runtime, equal)
+        found += _writing(target.tokens, draft.tokens)
+        found += _sizes(target.model, draft.model)
+    found += _contexts(settings, target.model, draft.model)
+    return Pair(method, tuple(found), equal, _ratio(target.model, draft.model))
+
+
+def _method(method: str, target: Partner, runtime: Abilities) -> list[Concern]:
+    if runtime.device == "cpu" and method in NOT_ON_CPU:
+        return [_blocking("preflight.method_not_on_cpu", True, OFF, method=method)]
+    if method == "suffix" and not runtime.suffix:
+        return [_blocking("preflight.no_arctic", True, OFF, version=runtime.version)]
+    if method == "mtp" and target.model is not None and not target.model.shape.mtp_layers:
+        return [_blocking("preflight.no_mtp_layers", False, OFF)]
+    return []
+
+
+def _sampling(sampling: Sampling) -> list[Concern]:
+    """vLLM refuses each such request under speculation; logit_bias too, which a workload here cannot have."""
+    return [_blocking("preflight.min_p", True, OFF, min_p=sampling.min_p)] if sampling.min_p else []
+
+
+def _vocabulary(
+    speculation: DraftModel, target: Partner, draft: Partner, runtime: Abilities, equal: float | None
+) -> list[Concern]:
+    if speculation.use_heterogeneous_vocab:
+        return _heterogeneous(speculation, target.tokens, draft.tokens, runtime)
+    offered = (HETEROGENEOUS, OFF) if runtime.heterogeneous else (OFF,)
+    sizes = [partner.model.shape.vocabulary if partner.model else None for partner in (target, draft)]
+    if None not in sizes and sizes[0] != sizes[1]:
+        # vLLM compares these numbers, not the tokens: the same tokenizer may be padded to different sizes.
+        same = "padding" if equal == 1 else "vocabulary_size"
+        return [_blocking(f"preflight.{same}", True, *offered, target=sizes[0], draft=sizes[1])]
+    if equal is None:
+        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
+    share: dict[str, object] = {"percent": 100 * equal}
+    if equal < SAME_LANGUAGE:
+        synthetic = speculation.rejection_sample_method == "synthetic"
+        return [_blocking("preflight.other_vocabulary", not synthetic, *offered, **share)]
+    return [Concern(Problem("preflight.some_tokens", share), "warning")] if equal < 1 else []
+
+
+def _heterogeneous(
+    speculation: DraftModel, target: Tokens | None, draft: Tokens | None, runtime: Abilities
+) -> list[Concern]:
+    """Its limits: the greedy draft only, and only tokens that both have."""
+    if not runtime.heterogeneous:
+        return [_blocking("preflight.no_heterogeneous", True, OFF, version=runtime.version)]
+    if speculation.draft_sample_method == "probabilistic":
+        greedy = (Change("speculation.draft_sample_method", None),)
+        return [_blocking("preflight.heterogeneous_greedy", True, greedy)]
+    if target is None or draft is None:
+        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
+    texts = [{_spaced(token) for token in tokens.ids} for tokens in (target, draft)]
+    share = len(texts[0] & texts[1]) / len(texts[0])
+    if share == 1:
+        return [Concern(Problem("preflight.heterogeneous_same"), "note")]
+    return [Concern(Problem("preflight.heterogeneous", {"percent": 100 * share}), "warning")]
+
+
+def _writing(target: Tokens | None, draft: Tokens | None) -> list[Concern]:
+    """What makes the same text other tokens, or another prompt."""
+    if target is None or draft is None:
+        return []
+    found: list[Concern] = []
+    if target.merges != draft.merges:
+        found.append(Concern(Problem("preflight.merges"), "warning"))
+    if target.added != draft.added:
+        names = sorted(name for name, _ in set(target.added.items()) ^ set(draft.added.items()))
+        more = {"count": len(names), "examples": ", ".join(names[:3])}
+        found.append(Concern(Problem("preflight.added_tokens", more), "warning"))
+    if target.chat_template and draft.chat_template and target.chat_template != draft.chat_template:
+        found.append(Concern(Problem("preflight.chat_template"), "note"))
+    return found
+
+
+def _sizes(target: Model | None, draft: Model | None) -> list[Concern]:
+    ratio = _ratio(target, draft)
+    if ratio is None or SMALLEST <= ratio <= LARGEST:
+        return []
+    if ratio > LARGEST:
+        return [Concern(Problem("preflight.large_draft", {"percent": 100 * ratio}), "warning")]
+    return [Concern(Problem("preflight.small_draft", {"times": 1 / ratio}), "note")]
+
+
+def _contexts(settings: EngineSettings, target: Model | None, draft: Model | None) -> list[Concern]:
+    if target is None or draft is None:
+        return []
+    longest = full_length(settings, target.shape)
+    given = getattr(settings.speculation, "max_model_len", None)
+    known = [length for length in (draft.shape.context, given) if length is not None]
+    if longest is None or not known or min(known) >= longest:
+        return []
+    return [Concern(Problem("preflight.draft_context", {"draft": min(known), "target": longest}), "warning")]
+
+
+def _equal_ids(target: Tokens | None, draft: Tokens | None) -> float | None:
+    if target is None or draft is None or not target.ids:
+        return None
+    other = draft.ids
+    return sum(other.get(token) == number for token, number in target.ids.items()) / len(target.ids)
+
+
+def _ratio(target: Model | None, draft: Model | None) -> float | None:
+    return draft.parameters / target.parameters if target and draft and target.parameters else None
+
+
+def _spaced(token: str) -> str:
+    return " " + token[1:] if token.startswith(SPACES) else token
+
+
+def _blocking(message_id: str, certain: bool, *remedies: Remedy, **params: object) -> Concern:
+    return Concern(Problem(message_id, params), "blocking", certain, remedies)

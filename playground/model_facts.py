@@ -1,0 +1,130 @@
+"""What can be known of a model without its weights: configuration, headers of its safetensors files, tokenizer.
+
+From a folder, or for a hub id from the hub: a few small files and the first bytes of each weight file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import models
+from .config import Config
+from .domain.errors import ModelUnavailable
+from .domain.memory import Model
+from .domain.pair import Partner, Tokens
+from .domain.shape import ModelShape
+from .domain.weights import Tensor
+
+# A header is a few MB at most; what claims more is no safetensors file.
+LARGEST_HEADER = 100 * 1024**2
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+
+def read(config: Config, name: str, *, tokens: bool) -> Partner:
+    """With its tokenizer only where `tokens`: that is the largest of these files.
+
+    Blocking. Raises ModelUnavailable where nothing can be known: no folder and no hub, or a broken file.
+    """
+    folder = models.local_folder(config, name)
+    try:
+        if folder is not None:
+            return _partner(folder, _headers(folder), tokens)
+        return _from_hub(config, name, tokens)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
+        detail = str(error).split("\n")[0]
+        raise ModelUnavailable("preflight.unreadable", name=name, detail=detail) from error
+
+
+def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
+    if name.count("/") != 1 or not models.hub_reachable():
+        raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
+    from huggingface_hub import HfApi, errors, hf_hub_download
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
+
+    cache = config.models / ".cache" / "hub"
+    try:
+        folder = Path(hf_hub_download(name, "config.json", cache_dir=cache)).parent
+        for file in TOKENIZER_FILES if tokens else ():
+            # Not every model has each of them.
+            with contextlib.suppress(errors.EntryNotFoundError):
+                hf_hub_download(name, file, cache_dir=cache)
+        found = HfApi().get_safetensors_metadata(name).files_metadata.values()
+    except errors.NotASafetensorsRepoError:
+        return _partner(folder, None, tokens)
+    except (httpx.HTTPError, errors.SafetensorsParsingError) as error:
+        raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
+    headers = [entry for file in found for entry in file.tensors.items()]
+    return _partner(folder, tuple(Tensor(key, each.dtype, each.parameter_count) for key, each in headers), tokens)
+
+
+def _partner(folder: Path, tensors: tuple[Tensor, ...] | None, tokens: bool) -> Partner:
+    shape = ModelShape.of(_json(folder / "config.json"))
+    return Partner(Model(shape, tensors) if shape is not None else None, _tokens(folder) if tokens else None)
+
+
+def _headers(folder: Path) -> tuple[Tensor, ...] | None:
+    """Of every weight file of an index, else of every one that is there; None where there is none."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        files = sorted({folder / name for name in _json(index)["weight_map"].values()})
+    else:
+        files = sorted(folder.glob("*.safetensors"))
+    return tuple(tensor for file in files for tensor in _header(file)) or None
+
+
+def _header(file: Path) -> list[Tensor]:
+    """A safetensors file begins with its header's length, 8 bytes, little-endian; then the header, as JSON."""
+    with file.open("rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+        if length > LARGEST_HEADER:
+            raise ValueError(f"{file.name}: not a safetensors file")
+        header = json.loads(stream.read(length))
+    return [
+        Tensor(name, str(entry["dtype"]), math.prod(entry["shape"]))
+        for name, entry in header.items()
+        if name != "__metadata__"
+    ]
+
+
+def _tokens(folder: Path) -> Tokens | None:
+    """None where there is no tokenizer.json: other formats say too little without their own libraries."""
+    if not (folder / "tokenizer.json").is_file():
+        return None
+    document = _json(folder / "tokenizer.json")
+    model = document["model"]
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, list):
+        # A unigram model lists tokens with their scores.
+        vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
+    merges = model.get("merges") or ()
+    return Tokens(
+        vocabulary=vocabulary,
+        merges=tuple(merge if isinstance(merge, str) else " ".join(merge) for merge in merges),
+        added={
+            token["content"]: (token["id"], bool(token.get("special")))
+            for token in document.get("added_tokens") or ()
+        },
+        chat_template=_chat_template(folder),
+    )
+
+
+def _chat_template(folder: Path) -> str | None:
+    if (folder / "chat_template.jinja").is_file():
+        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    if not (folder / "tokenizer_config.json").is_file():
+        return None
+    found = _json(folder / "tokenizer_config.json").get("chat_template")
+    return found if isinstance(found, str) else None
+
+
+def _json(file: Path) -> Mapping[str, Any]:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"{file.name}: not an object")
+    return found

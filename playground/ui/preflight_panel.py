@@ -1,0 +1,85 @@
+"""What "Check first" shows: for each side whether it fits, what its memory goes to, and whether its pair works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from .. import preflight, preflight_words
+from ..charts.figure import COLOURS
+from ..compare import Comparison
+from ..config import Config
+from ..domain.errors import PlaygroundError
+from ..domain.memory import GIB, Need
+from ..preflight import SideCheck
+from ..text import Locale, say
+from .labels import label, visitor_locale
+from .runs import alert
+
+# The same on every side, also where a part is missing.
+PART_COLOURS = dict(zip((*preflight_words.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
+
+
+@dataclass
+class Panel:
+    """The components."""
+
+    button: gr.Button
+    result: gr.HTML
+
+
+def build() -> Panel:
+    button = gr.Button(label("check_first"), variant="secondary", size="sm", elem_id="check-first")
+    return Panel(button, gr.HTML(apply_default_css=False, elem_id="preflight"))
+
+
+def wire(panel: Panel, config: Config, read: Callable[[Mapping[Any, Any]], Comparison], inputs: set[Any]) -> None:
+    """`read`: what the page holds -> the run that it asks for; raises PlaygroundError."""
+
+    def check(given: Mapping[Any, Any], locale: Locale) -> str:
+        try:
+            return shown(preflight.examine(config, read(given).run), locale)
+        except PlaygroundError as error:
+            return alert(error, locale)
+
+    async def on_check(given: Mapping[Any, Any], request: gr.Request) -> str:
+        return await asyncio.to_thread(check, given, visitor_locale(request))
+
+    panel.button.click(on_check, inputs, panel.result, concurrency_limit=None)
+
+
+def shown(checks: Sequence[SideCheck], locale: Locale) -> str:
+    """All sides, on one scale."""
+    largest = max((max(check.need.budget, check.need.reserved) for check in checks if check.need), default=1)
+    cards = "".join(_card(check, largest, locale) for check in checks)
+    return f'<div class="preflight">{cards}</div><p class="note">{escape(say("preflight.estimate", locale))}</p>'
+
+
+def _card(check: SideCheck, largest: int, locale: Locale) -> str:
+    lines = "".join(f"<p>{escape(line)}</p>" for line in preflight_words.facts(check, locale))
+    reasons = "".join(
+        f'<li class="{concern.level}">{escape(reason)}</li>'
+        for concern, reason in zip(check.concerns, preflight_words.reasons(check, locale), strict=True)
+    )
+    bar = _bar(check.need, largest, locale) if check.need is not None else ""
+    title = (
+        f"<h3>{escape(check.label)}</h3><p><strong>{escape(preflight_words.headline(check, locale))}</strong></p>"
+    )
+    return f"<section>{title}{bar}{lines}<ul>{reasons}</ul></section>"
+
+
+def _bar(need: Need, largest: int, locale: Locale) -> str:
+    """The parts side by side, the budget's end as a line, and a legend with the numbers."""
+    pieces, legend = "", ""
+    for name, size in preflight_words.parts(need).items():
+        colour = PART_COLOURS[name]
+        text = escape(say("preflight.part", locale, name=say(f"preflight.{name}", locale), gib=size / GIB))
+        pieces += f'<span style="width:{100 * size / largest:.2f}%;background:{colour}" title="{text}"></span>'
+        legend += f'<span style="--side:{colour}" class="side">{text}</span>'
+    end = f'<i style="left:{100 * need.budget / largest:.2f}%"></i>'
+    return f'<div class="memory" aria-hidden="true">{pieces}{end}</div><div class="memory-legend">{legend}</div>'

@@ -1,0 +1,105 @@
+"""What a page shows of a sweep: what it comes to, its points in a table, its charts."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from html import escape
+
+from ..charts import sweep_charts
+from ..compare import Comparison
+from ..domain.rounds import whole_rounds
+from ..domain.sweep import PointRecord, Sweep
+from ..domain.sweep_results import described
+from ..sweep import Sweeping
+from ..sweep_report import conclusions_of
+from ..sweep_tables import point_table
+from ..text import Locale, say, say_problem
+
+# Of the time, the share that painting a sweep under way may take from what is measured.
+SHARE = 0.05
+
+
+class SweepPainter:
+    """Paints again only when a point has settled, and large sweeps not after each: predictions take their time."""
+
+    def __init__(self, sweep: Sweep, locale: Locale) -> None:
+        self._sweep = sweep
+        self._locale = locale
+        self._painted: tuple[int, str] | None = None
+        self._not_before = 0.0
+
+    def paint(self) -> tuple[str, str, str] | None:
+        """The values of the sentences, the table and the charts; None where nothing has changed."""
+        sweep = _at_rest(self._sweep)
+        state = (sum(point.run is not None for point in sweep.points), sweep.status)
+        began = time.monotonic()
+        if state == self._painted or (began < self._not_before and sweep.status == "running"):
+            return None
+        self._painted = state
+        painted = self._outcome(sweep), self._table(sweep), json.dumps(sweep_charts(sweep, self._locale))
+        self._not_before = time.monotonic() + (time.monotonic() - began) / SHARE
+        return painted
+
+    def _outcome(self, sweep: Sweep) -> str:
+        locale, done = self._locale, sum(point.settled for point in sweep.points)
+        parts = [sweep.asked, say("whatif.done", locale, done=done, count=len(sweep.points))]
+        head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
+        sentences = [say_problem(found, locale) for found in conclusions_of(sweep)]
+        if sweep.status != "running":
+            sentences.append(say("race.saved", locale, id=sweep.id))
+        lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+        return f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
+
+    def _table(self, sweep: Sweep) -> str:
+        """As the list of runs wants it: a row opens its point's run."""
+        headers, rows = point_table(sweep, self._locale)
+        runs = [point.run.id if point.run else None for point in sweep.points]
+        listed = [{"id": run, "cells": cells} for run, cells in zip(runs, rows, strict=True)]
+        return json.dumps({"headers": headers, "rows": listed})
+
+
+def _at_rest(sweep: Sweep) -> Sweep:
+    """Without the run under way: half a point would pass for a whole one."""
+    points = [
+        PointRecord(point.number, point.values)
+        if point.run is not None and point.run.status == "running"
+        else point
+        for point in sweep.points
+    ]
+    return replace(sweep, points=points)
+
+
+def progress(sweeping: Sweeping, locale: Locale) -> str:
+    """Which point is under way and what it does, and how long the others will take."""
+    sweep, current = sweeping.sweep, sweeping.current
+    if sweeping.finished:
+        return ""
+    done, count = sum(point.settled for point in sweep.points), len(sweep.points)
+    parts = [say("whatif.done", locale, done=done, count=count)]
+    if current is not None:
+        point = next((point for point in sweep.points if point.run is current.run), None)
+        if point is not None:
+            parts.append(described(sweep, point.values))
+        parts.append(_doing(current, locale))
+    if sweeping.remaining_s is not None:
+        parts.append(say("whatif.remaining", locale, minutes=sweeping.remaining_s / 60))
+    bar = f'<progress max="{count}" value="{done}"></progress>'
+    return f'<div class="sweep-progress" role="status">{bar}<p>{escape(" · ".join(parts))}</p></div>'
+
+
+def _doing(comparison: Comparison, locale: Locale) -> str:
+    live = comparison.live
+    if live.phase == "starting":
+        now = time.monotonic()
+        stages = [
+            f"{side.label}: {say(f'stage.{one.stage}', locale)}"
+            + ("" if one.stage == "ready" else f" ({say('race.elapsed', locale, seconds=now - one.since)})")
+            for side, one in zip(live.run.sides, live.progress, strict=True)
+        ]
+        return ", ".join(stages)
+    if live.phase == "measuring" and live.run.measurement is not None:
+        most = live.run.measurement.max_rounds
+        return say("whatif.round", locale, round=min(whole_rounds(live.run) + 1, most), most=most)
+    return say(f"race.{'queued' if live.phase == 'waiting' else live.phase}", locale)

@@ -1,0 +1,167 @@
+"""The What-if tab: which knobs to turn and how far, the plan, the buttons, and what the sweep comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from ..domain.knobs import ACCEPTANCE, ALIASES, PLAIN, SPECULATION, WORKLOAD_KNOBS
+from ..domain.settings import Knobs
+from ..domain.sweep import Knob, SweepPlan, value_text
+from ..presets import Preset
+from ..text import Locale, say
+from . import sweep_view, view
+from .labels import label
+from .sweep_view import SweepView
+
+MINUTES = 30
+# What most people vary, by the group that it belongs to; any other name can be typed.
+GROUPS: dict[str, Sequence[str]] = {
+    "speculation": (*ALIASES, ACCEPTANCE, *sorted(SPECULATION - set(ALIASES.values()))),
+    "workload": tuple(WORKLOAD_KNOBS),
+    "engine": (*Knobs.model_fields, *PLAIN),
+}
+
+
+@dataclass
+class KnobFields:
+    """One knob; `message` says what is wrong with it."""
+
+    name: gr.Dropdown
+    side: gr.Dropdown
+    values: gr.Textbox
+    message: gr.HTML
+
+
+@dataclass
+class SweepTab:
+    """The components that events read and change. `sweep_id` is the sweep that this page follows."""
+
+    tab: gr.Tab
+    base: gr.HTML
+    knobs: list[KnobFields]
+    minutes: gr.Number
+    show_plan: gr.Button
+    start: gr.Button
+    stop: gr.Button
+    watch: gr.Button
+    message: gr.HTML
+    unfinished: gr.Dropdown
+    go_on: gr.Button
+    plan: gr.HTML
+    progress: gr.HTML
+    shown: SweepView
+    panes: gr.HTML
+    charts: gr.HTML
+    sweep_id: gr.State
+
+    def inputs(self) -> set[Any]:
+        fields = {part for knob in self.knobs for part in (knob.name, knob.side, knob.values)}
+        return fields | {self.minutes, self.unfinished}
+
+    def filled(self) -> list[Any]:
+        """What `filling` may change."""
+        return [part for knob in self.knobs for part in (knob.name, knob.side, knob.values)] + [self.minutes]
+
+
+def build(tab: gr.Tab, preset: Preset) -> SweepTab:
+    """All components, filled with what the preset wants to vary."""
+    plan = preset.sweep or SweepPlan(knobs=(Knob(name="k", values=(1, 2, 3, 5, 8)),), budget_s=60 * MINUTES)
+    base = gr.HTML(apply_default_css=False, elem_id="sweep-base")
+    knobs = [_knob(number, plan.knobs[number : number + 1]) for number in range(2)]
+    with gr.Row(elem_classes="at-bottom"):
+        minutes = gr.Number(
+            plan.budget_s / 60, label=label("whatif_minutes"), min_width=140, elem_id="sweep-minutes"
+        )
+        show_plan = gr.Button(label("whatif_plan"), min_width=110, elem_id="sweep-plan")
+        start = gr.Button(label("whatif_start"), variant="primary", min_width=110, elem_id="sweep-start")
+        stop = gr.Button(label("stop"), variant="stop", visible=False, min_width=110, elem_id="sweep-stop")
+        watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="sweep-watch")
+    message = gr.HTML(apply_default_css=False, elem_id="sweep-message")
+    with gr.Row(elem_classes="at-bottom"):
+        unfinished = gr.Dropdown([], label=label("whatif_unfinished"), visible=False, scale=4, min_width=240)
+        go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
+    told = gr.HTML(apply_default_css=False, elem_classes="sweep-plan")
+    progress = gr.HTML(apply_default_css=False, elem_id="sweep-progress")
+    return SweepTab(
+        tab=tab,
+        base=base,
+        knobs=knobs,
+        minutes=minutes,
+        show_plan=show_plan,
+        start=start,
+        stop=stop,
+        watch=watch,
+        message=message,
+        unfinished=unfinished,
+        go_on=go_on,
+        plan=told,
+        progress=progress,
+        shown=sweep_view.build("sweep-points"),
+        panes=view.panes("sweep-panes"),
+        charts=view.chart_grid(),
+        sweep_id=gr.State(""),
+    )
+
+
+def _knob(number: int, given: Sequence[Knob]) -> KnobFields:
+    name, side, values = _texts(given[0] if given else None)
+    with gr.Row():
+        which = gr.Dropdown(
+            choices("en"),
+            value=name,
+            label=label(f"whatif_knob_{number + 1}"),
+            info=label("whatif_knob_info") if number == 0 else label("whatif_second_info"),
+            allow_custom_value=True,
+            min_width=220,
+            elem_id=f"knob-{number + 1}",
+        )
+        # Which sides there are is known when the tab is opened.
+        whose = gr.Dropdown(
+            [("", ""), (side, side)] if side else [("", "")],
+            value=side,
+            label=label("whatif_side"),
+            info=label("whatif_side_info"),
+            allow_custom_value=True,
+            min_width=160,
+        )
+        typed = gr.Textbox(
+            values,
+            label=label("whatif_values"),
+            info=label("whatif_values_info"),
+            placeholder="1..8",
+            max_lines=1,
+            min_width=220,
+            elem_id=f"values-{number + 1}",
+        )
+    return KnobFields(which, whose, typed, gr.HTML(apply_default_css=False, elem_id=f"knob-message-{number + 1}"))
+
+
+def choices(locale: Locale) -> list[tuple[str, str]]:
+    """(what is shown, name): each name with its group."""
+    named = [
+        (f"{name} · {say(f'whatif.{group}', locale)}", name) for group, names in GROUPS.items() for name in names
+    ]
+    return [("", ""), *named]
+
+
+def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
+    """What a preset wants to vary; one that wants nothing leaves what is there."""
+    if preset.sweep is None:
+        return {}
+    filled: dict[Any, Any] = {tab.minutes: preset.sweep.budget_s / 60}
+    for number, fields in enumerate(tab.knobs):
+        given = preset.sweep.knobs[number : number + 1]
+        texts = _texts(given[0] if given else None)
+        filled |= dict(zip((fields.name, fields.side, fields.values), texts, strict=True))
+    return filled
+
+
+def _texts(knob: Knob | None) -> tuple[str, str, str]:
+    """A knob as the fields show it: name, side, values."""
+    if knob is None:
+        return "", "", ""
+    return knob.name, knob.side or "", ", ".join(value_text(value) for value in knob.values)

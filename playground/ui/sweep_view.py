@@ -1,0 +1,59 @@
+"""The components that show a sweep, on its own tab and in the history. A click on a point opens its run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from ..domain.sweep import Sweep
+from ..host import Host
+from ..text import Locale
+from . import view
+from .labels import visitor_locale
+from .sweep_painter import SweepPainter
+
+
+@dataclass
+class SweepView:
+    outcome: gr.HTML
+    points: gr.HTML
+    charts: gr.HTML
+
+    def outputs(self) -> list[Any]:
+        return [self.outcome, self.points, self.charts]
+
+    def showing(self, painter: SweepPainter) -> dict[Any, Any]:
+        """What has changed since the painter painted last."""
+        painted = painter.paint()
+        return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
+
+    def of(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
+        """A sweep of the history."""
+        return self.showing(SweepPainter(sweep, locale))
+
+    def nothing(self) -> dict[Any, Any]:
+        return {self.outcome: "", self.points: "", self.charts: "{}"}
+
+
+def build(elem_id: str) -> SweepView:
+    """`elem_id`: of the table of points."""
+    outcome = gr.HTML(apply_default_css=False)
+    return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
+
+
+def wire(shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML) -> None:
+    """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts."""
+
+    def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+        run = host.history.get(event.run)
+        if run is None:
+            return {}
+        return dict(zip((panes, charts), view.shown(host.config, run, visitor_locale(request)), strict=True))
+
+    for clicked in (shown.points, shown.charts):
+        # What was opened lies below the charts.
+        clicked.click(opened, None, [panes, charts], show_progress="minimal", concurrency_limit=None).then(
+            None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()"
+        )

@@ -1,0 +1,249 @@
+"""What the buttons of the What-if tab do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from .. import presets
+from ..domain.errors import InvalidInput, PlaygroundError
+from ..domain.knobs import Case
+from ..domain.sweep import Estimate, Knob, Sweep, SweepPlan, parsed_values, points_of
+from ..domain.sweep_results import described
+from ..host import Host
+from ..store import Summary
+from ..sweep import Sweeping, new_sweep, path_of
+from ..sweep_report import plan_sentences
+from ..text import Locale, say, say_problem
+from . import compare_tab, sweep_tab, sweep_view
+from .compare_tab import CompareTab
+from .labels import visitor_locale
+from .runs import alert
+from .sweep_painter import SweepPainter, progress
+from .sweep_tab import KnobFields, SweepTab
+
+# Seconds between repaints: what is measured needs the processor.
+REPAINT_S = 1.0
+ENDED = ("done", "running")
+
+
+class BadKnob(Exception):
+    """What is wrong with one knob's fields."""
+
+    def __init__(self, fields: KnobFields, error: InvalidInput) -> None:
+        super().__init__(error)
+        self.fields = fields
+        self.error = error
+
+
+def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
+    """Connect the events."""
+    sweeps = Sweeps(tab, compare, host)
+    inputs = tab.inputs() | compare.inputs()
+    quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+    messages = [tab.message, *(fields.message for fields in tab.knobs)]
+    buttons = [tab.start, tab.stop, tab.watch, tab.go_on]
+    tab.show_plan.click(sweeps.plan, inputs, [*messages, tab.plan], **quiet)
+    for button, handler, given in (
+        (tab.start, sweeps.start, inputs),
+        (tab.go_on, sweeps.go_on, inputs),
+        (tab.watch, sweeps.watch, None),
+    ):
+        begun = button.click(handler, given, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
+        painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.shown.outputs()], **quiet)
+        painted.then(sweeps.ended, None, [*buttons, tab.unfinished], **quiet)
+    tab.stop.click(sweeps.stop, tab.sweep_id, None, **quiet)
+    arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
+    tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
+    compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
+    sweep_view.wire(tab.shown, host, tab.panes, tab.charts)
+
+
+class Sweeps:
+    """The handlers."""
+
+    def __init__(self, tab: SweepTab, compare: CompareTab, host: Host) -> None:
+        self._tab = tab
+        self._compare = compare
+        self._host = host
+
+    def fill(self, preset: str) -> dict[Any, Any]:
+        return sweep_tab.filling(self._tab, presets.load(preset))
+
+    def arrive(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        """What the Compare tab holds now, what runs, and what could go on."""
+        tab, locale = self._tab, visitor_locale(request)
+        running = self._running()
+        shown: dict[Any, Any] = {
+            tab.watch: gr.update(visible=running is not None and running.id != given[tab.sweep_id])
+        }
+        shown |= self._unfinished(locale)
+        try:
+            case, preset = compare_tab.read(self._compare, given)
+        except PlaygroundError as error:
+            return {**shown, tab.base: alert(error, locale)}
+        labels = [side.label for side in case.sides]
+        said = say("whatif.base", locale, preset=preset.name, sides=" | ".join(labels))
+        offered = [(say("whatif.each_side", locale), ""), *((name, name) for name in labels)]
+        for fields in tab.knobs:
+            value = given[fields.side] if given[fields.side] in labels else ""
+            shown[fields.side] = gr.update(choices=offered, value=value)
+        return {**shown, tab.base: f"<p>{escape(said)}</p>"}
+
+    async def plan(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        locale = visitor_locale(request)
+        try:
+            sweep = await asyncio.to_thread(self._read, given)
+            told = await asyncio.to_thread(self._host.estimate, sweep)
+        except (PlaygroundError, BadKnob) as error:
+            return {**self._said(error, locale), self._tab.plan: ""}
+        return {**self._said(None, locale), self._tab.plan: _plan(sweep, told, locale)}
+
+    async def start(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        locale = visitor_locale(request)
+        try:
+            return await self._begin(await asyncio.to_thread(self._read, given), locale)
+        except (PlaygroundError, BadKnob) as error:
+            return self._refused(error, locale)
+
+    async def go_on(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        """With what is left of a sweep of the history, within the minutes that the page says."""
+        locale, chosen = visitor_locale(request), given[self._tab.unfinished] or ""
+        try:
+            budget_s = _budget_s(given[self._tab.minutes])
+            sweep = await asyncio.to_thread(self._host.history.sweep, chosen)
+            if sweep is None:
+                raise InvalidInput("sweep.no_such_sweep", id=chosen)
+            if not sweep.left:
+                raise InvalidInput("sweep.none_to_go", id=chosen)
+            sweep.plan = sweep.plan.model_copy(update={"budget_s": budget_s})
+            return await self._begin(sweep, locale)
+        except PlaygroundError as error:
+            return self._refused(error, locale)
+
+    async def _begin(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
+        tab, host = self._tab, self._host
+        host.open()
+        sweeping = await asyncio.to_thread(host.sweeping, sweep)
+        told = await asyncio.to_thread(host.estimate, sweep)
+        await host.start(sweeping, say("host.page", locale))
+        shown = {tab.sweep_id: sweep.id, tab.plan: _plan(sweep, told, locale)}
+        return {**self._said(None, locale), **self._following(), **shown}
+
+    def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
+        """Whoever else sweeps may be watched."""
+        shown = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
+        return {**self._said(error, locale), **shown}
+
+    async def watch(self) -> dict[Any, Any]:
+        running = self._running()
+        if running is None:
+            return {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=False)}
+        return {self._tab.sweep_id: running.id, **self._following()}
+
+    async def stop(self, sweep_id: str) -> None:
+        if sweeping := self._followed(sweep_id):
+            sweeping.stop()
+
+    async def paint(self, sweep_id: str, request: gr.Request) -> AsyncIterator[Any]:
+        sweeping, locale, tab = self._followed(sweep_id), visitor_locale(request), self._tab
+        if sweeping is None:
+            # A generator that yields nothing would empty its outputs.
+            yield gr.skip()
+            return
+        painter = SweepPainter(sweeping.sweep, locale)
+        finished = False
+        while not finished:
+            finished = sweeping.finished
+            news = await asyncio.to_thread(tab.shown.showing, painter)
+            yield {tab.progress: progress(sweeping, locale), **news}
+            await asyncio.sleep(0 if finished else REPAINT_S)
+
+    def ended(self, request: gr.Request) -> dict[Any, Any]:
+        """What this page followed, if anything; another one may run."""
+        tab, usable = self._tab, gr.update(interactive=True)
+        shown = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
+        shown |= self._unfinished(visitor_locale(request))
+        shown[tab.go_on] |= usable
+        return {**shown, tab.watch: gr.update(visible=self._running() is not None)}
+
+    def _followed(self, sweep_id: str) -> Sweeping | None:
+        return self._host.followed_sweep(sweep_id) if sweep_id else None
+
+    def _running(self) -> Sweeping | None:
+        latest = self._host.latest_sweep
+        return latest if latest is not None and not latest.finished else None
+
+    def _following(self) -> dict[Any, Any]:
+        tab, off = self._tab, gr.update(interactive=False)
+        return {
+            tab.start: off,
+            tab.go_on: off,
+            tab.stop: gr.update(visible=True),
+            tab.watch: gr.update(visible=False),
+        }
+
+    def _unfinished(self, locale: Locale) -> dict[Any, Any]:
+        found = [one for one in self._host.history.summaries() if one.mode == "sweep" and one.status not in ENDED]
+        offered = [(_named(one, locale), one.id) for one in found]
+        return {
+            self._tab.unfinished: gr.update(
+                choices=offered, value=offered[0][1] if offered else None, visible=bool(offered)
+            ),
+            self._tab.go_on: gr.update(visible=bool(offered)),
+        }
+
+    def _said(self, error: PlaygroundError | BadKnob | None, locale: Locale) -> dict[Any, Any]:
+        """What is wrong, where it is wrong."""
+        said = {self._tab.message: "", **{fields.message: "" for fields in self._tab.knobs}}
+        if isinstance(error, BadKnob):
+            said[error.fields.message] = alert(error.error, locale)
+        elif error is not None:
+            said[self._tab.message] = alert(error, locale)
+        return said
+
+    def _read(self, given: Mapping[Any, Any]) -> Sweep:
+        """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
+        case, preset = compare_tab.read(self._compare, given)
+        wanted = [fields for fields in self._tab.knobs if (given[fields.name] or "").strip()]
+        if not wanted:
+            raise InvalidInput("whatif.no_knob")
+        knobs = [_knob(fields, given, case) for fields in wanted]
+        values = {"knobs": knobs, "budget_s": _budget_s(given[self._tab.minutes])}
+        plan = presets.validate(SweepPlan, values, where=say("ui.tab_sweep"))
+        return new_sweep(plan, case, preset.name if case == preset.case else None)
+
+
+def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
+    """One knob, tried on its own. Raises BadKnob."""
+    name = given[fields.name].strip()
+    try:
+        values = parsed_values(name, given[fields.values] or "")
+        knob = Knob(name=name, values=values, side=given[fields.side] or None)
+        points_of(SweepPlan(knobs=(knob,)), case)
+    except InvalidInput as error:
+        raise BadKnob(fields, error) from error
+    return knob
+
+
+def _budget_s(minutes: float | None) -> float:
+    if not minutes or not 0 < minutes <= 7 * 1440:
+        raise InvalidInput("cli.bad_minutes", value=minutes)
+    return minutes * 60
+
+
+def _named(one: Summary, locale: Locale) -> str:
+    when = one.created_at.replace("T", " ")[:16]
+    return " · ".join([when, one.prompt, one.preset or "-", say(f"race.{one.status}", locale)])
+
+
+def _plan(sweep: Sweep, told: Estimate, locale: Locale) -> str:
+    """What it will take, and the points in the order in which they are measured."""
+    said = "".join(f"<p>{escape(say_problem(sentence, locale))}</p>" for sentence in plan_sentences(told))
+    points = "".join(f"<li>{escape(described(sweep, point.values))}</li>" for point in path_of(sweep))
+    order = escape(say("whatif.order", locale))
+    return f"{said}<details><summary>{order}</summary><ol>{points}</ol></details>"

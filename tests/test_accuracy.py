@@ -1,0 +1,345 @@
+"""Accuracy beside speed: the scoring, its statistics against exact enumeration, and what is asked of the sides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from itertools import product
+from math import comb, inf
+from typing import Any
+
+import pytest
+from conftest import until
+from fake_server import FakeServer, Reply, Steady
+from measured_run import measured_run
+from scipy.stats import binomtest
+from test_attached import at, attached
+from test_compare import fake_runtime, host  # noqa: F401
+from test_schema import check
+
+from playground import accuracy
+from playground.accuracy import SHOWN, examine, tasks
+from playground.asking import AT_ONCE
+from playground.conclusions import conclusions
+from playground.domain.accuracy import Z, accuracy_of, is_right, mcnemar, statements, tango, wilson
+from playground.domain.measurement import Measurement
+from playground.domain.records import AccuracyEvidence, Run, Task
+from playground.domain.rounds import rounds_of, run_verdicts
+from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
+from playground.host import Host
+from playground.load.endpoint import Endpoint
+from playground.report import compare_document
+from playground.tables import tables
+from playground.text import LOCALES, say_problem
+
+RIGHT, WRONG = "Paris", "Rome"
+TASK = Task("What is the capital of France?", (RIGHT,))
+
+
+def evidence(*sides: Sequence[str | None]) -> AccuracyEvidence:
+    return AccuracyEvidence((TASK,) * len(sides[0]), tuple(map(tuple, sides)))
+
+
+def scored(*sides: Sequence[str | None]) -> Run:
+    run = measured_run()
+    run.accuracy = evidence(*sides)
+    return run
+
+
+# The tasks
+
+
+def test_the_tasks() -> None:
+    """Enough of them, each asked once, none given away by the examples, a few in Chinese."""
+    found = tasks()
+    assert len(found) >= 60
+    questions = [task.question for task in found]
+    assert len(set(questions)) == len(questions)
+    assert not {asked for asked, _ in SHOWN} & set(questions)
+    assert 10 <= sum(bool(re.search("[\u4e00-\u9fff]", question)) for question in questions) <= 20
+    for task in found:
+        assert task.accepted
+        assert all(is_right(task, accepted) for accepted in task.accepted)
+        assert not is_right(task, "I don't know")
+        assert not is_right(task, "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "paris",
+        " Paris.\n\nIt lies on the Seine.",
+        '"PARIS"!',
+        "**Paris**",
+        "The answer is Paris.",
+        "Answer: Paris",
+        "the Paris",
+        "\uff30aris",  # full width
+        "<think>Rome?\nNo.</think>\n\nParis",
+    ],
+)
+def test_right(answer: str) -> None:
+    assert is_right(TASK, answer)
+
+
+@pytest.mark.parametrize("answer", ["Rome", "", "Paris, Texas", "It is Paris.", "Rome\nParis", "<think>Paris"])
+def test_wrong(answer: str) -> None:
+    """The form counts: a sentence around the answer is no exact answer."""
+    assert not is_right(TASK, answer)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "answer", "right"),
+    [
+        ("8586", "8,586", True),
+        ("3, 5, 9", "3, 5, 9", True),
+        ("12", "1,2", False),
+        ("108", "12 × 9 = 108.", True),
+        ("-5", "-5.", True),
+        ("5", "-5", False),
+        ("巴黎", "答案：巴黎。", True),
+        ("巴黎", "答案是“巴黎”", True),
+        ("answer", "answer", True),
+    ],
+)
+def test_what_is_compared(accepted: str, answer: str, right: bool) -> None:
+    assert is_right(Task("?", (accepted,)), answer) == right
+
+
+# The statistics
+
+
+@pytest.mark.parametrize(
+    ("right", "total", "low", "high"),
+    # Newcombe 1998, table I: his method 3 is Wilson's.
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson(right: int, total: int, low: float, high: float) -> None:
+    assert wilson(right, total) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_mcnemar_is_the_exact_binomial_test() -> None:
+    assert mcnemar(0, 0) == 1
+    for gained, lost in product(range(12), repeat=2):
+        if gained + lost:
+            assert mcnemar(gained, lost) == pytest.approx(binomtest(gained, gained + lost).pvalue)
+
+
+def test_tango_without_a_discordant_task() -> None:
+    """There the interval has a closed form: the score statistic is delta sqrt(n / (1 - delta)) at its edge."""
+    low, high = tango(0, 0, 78)
+    edge = Z * Z / (78 + Z * Z)
+    assert (low, high) == pytest.approx((-edge, edge))
+
+
+@pytest.mark.parametrize(("gained", "lost", "total"), [(0, 1, 44), (3, 9, 78), (10, 0, 10), (0, 7, 7), (5, 5, 10)])
+def test_tango_contains_what_was_found_and_turns_with_the_sides(gained: int, lost: int, total: int) -> None:
+    low, high = tango(gained, lost, total)
+    assert -1 <= low <= (gained - lost) / total <= high <= 1
+    assert tango(lost, gained, total) == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize(("p_gained", "p_lost"), [(0.1, 0.1), (0.25, 0.1), (0.05, 0.3), (0.02, 0.02)])
+def test_tango_covers(p_gained: float, p_lost: float) -> None:
+    """Its exact coverage, over all outcomes of 40 tasks: near 95%."""
+    total, covered = 40, 0.0
+    for gained in range(total + 1):
+        for lost in range(total + 1 - gained):
+            low, high = tango(gained, lost, total)
+            if low <= p_gained - p_lost <= high:
+                ways = comb(total, gained) * comb(total - gained, lost)
+                rest = 1 - p_gained - p_lost
+                covered += ways * p_gained**gained * p_lost**lost * rest ** (total - gained - lost)
+    assert 0.93 < covered < 0.995
+
+
+# What it comes to
+
+
+def test_shares_and_differences() -> None:
+    """Tasks that a side did not answer count for neither its share nor the difference."""
+    found = accuracy_of(evidence([RIGHT, RIGHT, WRONG, None, RIGHT], [RIGHT, WRONG, RIGHT, RIGHT, None]))
+    first, second = found.sides
+    assert (first.asked, first.answered, first.right, first.share) == (5, 4, 3, 0.75)
+    assert (second.answered, second.right, second.interval) == (4, 3, wilson(3, 4))
+    (difference,) = found.differences
+    assert (difference.compared, difference.gained, difference.lost, difference.difference) == (3, 1, 1, 0)
+    nothing = accuracy_of(evidence([RIGHT], [None]))
+    assert (nothing.sides[1].share, nothing.sides[1].interval) == (None, None)
+    assert (nothing.differences[0].difference, nothing.differences[0].interval) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ([RIGHT] * 6 + [WRONG] * 6, ["side", "side", "same"]),
+        ([RIGHT] * 12, ["side", "side", "better"]),
+        ([WRONG] * 12, ["side", "side", "worse"]),
+        ([RIGHT] * 7 + [WRONG] * 5, ["side", "side", "unclear"]),
+        ([None, *[RIGHT] * 5, *[WRONG] * 6], ["side", "side_partly", "same"]),
+        ([None] * 12, ["side", "unknown"]),
+    ],
+)
+def test_statements(second: list[str | None], told: list[str]) -> None:
+    run = scored([RIGHT] * 6 + [WRONG] * 6, second)
+    said = statements(run)
+    assert [one.message_id.removeprefix("accuracy.") for one in said] == told
+    assert conclusions(run)[-len(said) :] == said
+    for locale in LOCALES:
+        assert all("plain" in say_problem(one, locale) or "quick" in say_problem(one, locale) for one in said)
+        assert tables(run, locale).single[-1].cells[0] == ["50% (25% - 75%)"]
+
+
+def test_the_speed_up_does_not_know_of_it() -> None:
+    plain, wrong = measured_run(), scored([RIGHT] * 20, [WRONG] * 20)
+    assert run_verdicts(wrong, rounds_of(wrong)) == run_verdicts(plain, rounds_of(plain))
+    assert conclusions(wrong)[: len(conclusions(plain))] == conclusions(plain)
+    assert tables(wrong).single[:-1] == tables(plain).single
+    assert statements(plain) == []
+
+
+def test_the_document() -> None:
+    run = scored([RIGHT, WRONG, None], ["paris.", RIGHT, RIGHT])
+    told = check("compare", compare_document(run))["accuracy"]
+    assert [(side["side"], side["right"], side["share"]) for side in told["sides"]] == [
+        ("plain", 1, 0.5),
+        ("quick", 3, 1.0),
+    ]
+    (difference,) = told["differences"]
+    assert (difference["side"], difference["gained"], difference["lost"]) == ("quick", 1, 0)
+    assert told["tasks"][2]["answers"] == [None, RIGHT]
+    assert told["tasks"][2]["right"] == [None, True]
+    assert check("compare", compare_document(measured_run()))["accuracy"] is None
+
+
+# What is asked
+
+
+def question_of(body: dict[str, Any]) -> str:
+    return str(body["messages"][-1]["content"] if "messages" in body else body["prompt"].rsplit("\n\n", 1)[-1])
+
+
+def knowing(answers: dict[str, str | None]) -> FakeServer:
+    """A server that answers these questions, and refuses all others."""
+
+    async def script(reply: Reply) -> None:
+        question = question_of(reply.body)
+        if question not in answers:
+            await reply.whole("500 Internal Server Error", "{}")
+            return
+        said = answers[question]
+        choice = {"message": {"content": said}} if "messages" in reply.body else {"text": said}
+        await reply.whole("200 OK", json.dumps({"choices": [choice]}))
+
+    return FakeServer(script)
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+async def test_every_side_gets_every_task(api: Any) -> None:
+    first, second, *_ = tasks()
+    heard: list[tuple[int, int]] = []
+    async with (
+        knowing({task.question: task.accepted[0] for task in tasks()}) as good,
+        knowing({first.question: "no", second.question: None}) as poor,
+    ):
+        sides = [Endpoint("m", host="127.0.0.1", port=server.port, api=api) for server in (good, poor)]
+        found = await examine(sides, 60, lambda *so_far: heard.append(so_far))
+        bodies = [reply.body for reply in good.replies]
+    assert found.tasks == tasks()
+    assert found.answers[0] == tuple(task.accepted[0] for task in tasks())
+    # An answer without text is an answer; a refusal is none.
+    assert found.answers[1] == ("no", "", *[None] * (len(tasks()) - 2))
+    assert accuracy_of(found).sides[0].share == 1
+    assert heard[-1] == (2 * len(tasks()), 2 * len(tasks()))
+    assert sorted(map(question_of, bodies)) == sorted(task.question for task in tasks())
+    assert {body["temperature"] for body in bodies} == {0}
+    assert len({body["cache_salt"] for body in bodies}) == len(bodies)
+    assert all(SHOWN[0][0] in json.dumps(body) for body in bodies)
+
+
+@pytest.mark.parametrize("content", ["not JSON", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}'])
+async def test_what_is_no_answer_is_none(content: str) -> None:
+    async def script(reply: Reply) -> None:
+        await reply.whole("200 OK", content)
+
+    async with FakeServer(script) as odd:
+        found = await examine([odd.endpoint], 60)
+    assert set(found.answers[0]) == {None}
+
+
+async def test_cancelled_it_drops_its_requests() -> None:
+    async def script(reply: Reply) -> None:
+        await reply.closed.wait()
+
+    async with FakeServer(script) as slow:
+        task = asyncio.create_task(examine([slow.endpoint] * 2, inf))
+        await until(lambda: len(slow.replies) == 2 * AT_ONCE)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: all(reply.closed.is_set() for reply in slow.replies))
+
+
+# In a run
+
+
+def also_answers(steady: Steady, say: str, hold: asyncio.Event | None = None) -> FakeServer:
+    """Streams as usual; says the same to every whole question, once it may."""
+
+    async def script(reply: Reply) -> None:
+        if reply.body.get("stream"):
+            await steady(reply)
+            return
+        if hold is not None:
+            await hold.wait()
+        await reply.whole("200 OK", json.dumps({"choices": [{"message": {"content": say}}]}))
+
+    return FakeServer(script)
+
+
+# One round is always made.
+PLAN = Measurement(
+    profile=ConcurrencyProfile(requests=1), budget_s=0.001, check_outputs=False, check_accuracy=True
+)
+ASKED = Workload(prompt="x", sampling=Sampling(max_tokens=3))
+
+
+async def test_a_measured_run_asks_after_its_last_round_and_keeps_it(host: Host) -> None:  # noqa: F811
+    async with (
+        also_answers(Steady(rate=500), tasks()[0].accepted[0]) as one,
+        also_answers(Steady(rate=500), "?") as two,
+    ):
+        sides = (attached("one", at(one)), attached("two", at(two)))
+        comparison = host.comparison(sides, ASKED, PLAN)
+        await host.start(comparison, "a test")
+        await until(lambda: comparison.finished, within_s=60)
+    run = comparison.run
+    assert (run.status, run.problem) == ("done", None)
+    assert run.accuracy is not None
+    first, second = accuracy_of(run.accuracy).sides
+    assert (first.answered, second.answered) == (len(tasks()), len(tasks()))
+    assert first.right > 0
+    assert second.right == 0
+    assert host.history.get(run.id) == run
+    check("compare", compare_document(run))
+
+
+async def test_stopped_it_is_left_out(host: Host) -> None:  # noqa: F811
+    never = asyncio.Event()
+    async with also_answers(Steady(rate=500), "", hold=never) as one:
+        sides = (attached("one", at(one)), attached("two", at(one)))
+        comparison = host.comparison(sides, ASKED, PLAN)
+        await host.start(comparison, "a test")
+        await until(lambda: comparison.live.phase == "scoring", within_s=60)
+        comparison.stop()
+        await until(lambda: comparison.finished)
+        never.set()
+    assert (comparison.run.status, comparison.run.accuracy) == ("stopped", None)
+    assert len(rounds_of(comparison.run)) == 1
+
+
+def test_nobody_is_asked_unless_it_is_wished() -> None:
+    assert not Measurement().check_accuracy
+    assert accuracy.FOLDER.is_dir()

@@ -1,0 +1,257 @@
+"""What is read of a model without its weights: from a folder, and from a small hub on loopback."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shapes import CONFIGS
+
+from playground import model_facts
+from playground.config import Config
+from playground.domain.errors import ModelUnavailable
+from playground.domain.weights import Tensor
+from playground.text import LOCALES, say_problem
+
+TOKENIZER = {
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]},
+    "added_tokens": [{"id": 3, "content": "<|end|>", "special": True}],
+}
+HEADER = {"w": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, "__metadata__": {"format": "pt"}}
+
+
+def safetensors(header: dict[str, Any]) -> bytes:
+    """The header alone: nothing that we do may need what follows."""
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def model_at(folder: Path, **files: bytes) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIGS["7b"]))
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_bytes(content)
+    return folder
+
+
+def test_a_folder(config: Config) -> None:
+    model_at(config.models / "mine", model__safetensors=safetensors(HEADER))
+    found = model_facts.read(config, "mine", tokens=True)
+    assert found.model is not None
+    assert found.model.tensors == (Tensor("w", "BF16", 6),)
+    assert found.model.shape.layers == 28
+    assert found.tokens is not None
+    assert found.tokens.ids == {"a": 0, "b": 1, "ab": 2, "<|end|>": 3}
+    assert found.tokens.merges == ("a b",)
+    assert found.tokens.chat_template is None
+    assert model_facts.read(config, "mine", tokens=False).tokens is None
+
+
+def test_of_several_weight_files_those_of_the_index(config: Config) -> None:
+    index = json.dumps({"weight_map": {"w": "one.safetensors", "v": "two.safetensors"}}).encode()
+    other = {"v": {"dtype": "F32", "shape": [5], "data_offsets": [0, 20]}}
+    folder = model_at(config.models / "mine", one__safetensors=safetensors(HEADER))
+    (folder / "two.safetensors").write_bytes(safetensors(other))
+    (folder / "consolidated.safetensors").write_bytes(safetensors(HEADER))
+    (folder / "model.safetensors.index.json").write_bytes(index)
+    found = model_facts.read(config, "mine", tokens=False).model
+    assert found is not None
+    assert found.tensors == (Tensor("w", "BF16", 6), Tensor("v", "F32", 5))
+
+
+def test_without_weights_or_tokenizer(config: Config) -> None:
+    folder = model_at(config.models / "mine")
+    (folder / "tokenizer.json").unlink()
+    found = model_facts.read(config, "mine", tokens=True)
+    assert found.model is not None
+    assert (found.model.tensors, found.tokens) == (None, None)
+
+
+def test_the_chat_template_from_either_place(config: Config) -> None:
+    folder = model_at(config.models / "mine", tokenizer_config__json=b'{"chat_template": "one"}')
+    found = model_facts.read(config, "mine", tokens=True).tokens
+    assert found is not None
+    assert found.chat_template == "one"
+    (folder / "chat_template.jinja").write_text("other")
+    found = model_facts.read(config, "mine", tokens=True).tokens
+    assert found is not None
+    assert found.chat_template == "other"
+
+
+def test_a_unigram_tokenizer(config: Config) -> None:
+    folder = model_at(config.models / "mine")
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": [["x", 0.0], ["y", -1.5]]}}))
+    found = model_facts.read(config, "mine", tokens=True).tokens
+    assert found is not None
+    assert found.vocabulary == {"x": 0, "y": 1}
+
+
+def refused(config: Config, name: str) -> ModelUnavailable:
+    with pytest.raises(ModelUnavailable) as caught:
+        model_facts.read(config, name, tokens=True)
+    for locale in LOCALES:
+        assert say_problem(caught.value, locale)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"config.json": b"[]"},
+        {"config.json": b"{"},
+        {"model.safetensors": b"no"},
+        {"model.safetensors": struct.pack("<Q", 2**40)},
+        {"model.safetensors": struct.pack("<Q", 9) + b'{"w": '},
+        {"model.safetensors": struct.pack("<Q", 2) + b"[]"},
+        {"model.safetensors.index.json": b"{}"},
+        {"model.safetensors.index.json": b'{"weight_map": {"w": "absent.safetensors"}}'},
+        {"tokenizer.json": b"{}"},
+    ],
+    ids=str,
+)
+def test_a_broken_file_is_told(config: Config, broken: dict[str, bytes]) -> None:
+    folder = model_at(config.models / "mine")
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
+    assert refused(config, "mine").message_id == "preflight.unreadable"
+
+
+def test_a_config_that_is_no_decoders(config: Config) -> None:
+    model_at(config.models / "mine", config__json=b"{}")
+    assert model_facts.read(config, "mine", tokens=False).model is None
+
+
+@pytest.mark.parametrize(
+    "more", [{"quantization_config": "fp8"}, {"rope_scaling": ["yarn", 4]}, {"vocab_size": {}}]
+)
+def test_a_config_of_another_form_has_no_shape(config: Config, more: dict[str, Any]) -> None:
+    model_at(config.models / "mine", config__json=json.dumps({**CONFIGS["7b"], **more}).encode())
+    assert model_facts.read(config, "mine", tokens=False).model is None
+
+
+@pytest.mark.parametrize("name", ["owner/name", "nowhere", "/nowhere"])
+def test_without_a_hub_it_cannot_be_known(config: Config, name: str) -> None:
+    assert refused(config, name).message_id == "preflight.no_hub"
+
+
+BREAKS = b"breaks"
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """As much of a hub as one model takes. Weight files give only the range that is asked for."""
+
+    protocol_version = "HTTP/1.1"
+    files: dict[str, bytes]
+    sent: list[tuple[str, int]]
+
+    def do_HEAD(self) -> None:
+        self.answer(body=False)
+
+    def do_GET(self) -> None:
+        self.answer(body=True)
+
+    def answer(self, body: bool) -> None:
+        path = self.path.split("?")[0]
+        name = path.rsplit("/", 1)[-1]
+        if path == "/":
+            return self.reply(200, b"", body)
+        if path.startswith("/api/models/"):
+            found = {"id": "owner/name", "sha": "0" * 40, "siblings": [{"rfilename": key} for key in self.files]}
+            return self.reply(200, json.dumps(found).encode(), body)
+        if self.files.get(name) == BREAKS:
+            self.close_connection = True
+            return None
+        if name not in self.files:
+            return self.reply(404, b"", body, {"X-Error-Code": "EntryNotFound"})
+        content = self.files[name]
+        headers = {"ETag": f'"{name}"', "X-Repo-Commit": "0" * 40}
+        if asked := self.headers.get("Range"):
+            first, last = asked.removeprefix("bytes=").split("-")
+            content = content[int(first) : int(last) + 1]
+            return self.reply(206, content, body, headers)
+        return self.reply(200, content, body, headers)
+
+    def reply(self, status: int, content: bytes, body: bool, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+            self.sent.append((self.path, len(content)))
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[tuple[str, type[Hub]]]:
+    weights = safetensors(HEADER) + bytes(5_000_000)
+    files = {"config.json": json.dumps(CONFIGS["7b"]).encode(), "tokenizer.json": json.dumps(TOKENIZER).encode()}
+    handler = type("OneModel", (Hub,), {"files": {**files, "model.safetensors": weights}, "sent": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", handler
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+ASK = """
+from playground import model_facts
+from playground.config import Config
+from playground.domain.errors import ModelUnavailable
+try:
+    found = model_facts.read(Config.from_environment(), "owner/name", tokens=True)
+    print(found.model and found.model.tensors, found.tokens and sorted(found.tokens.ids))
+except ModelUnavailable as error:
+    print(error.message_id)
+"""
+
+
+def ask(url: str, tmp_path: Path) -> str:
+    """In a process of its own: the hub's client reads its address when it is imported."""
+    environment = {**os.environ, "HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}
+    environment |= {"HF_HUB_DISABLE_XET": "1"}
+    done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_hub_id_takes_no_weights(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:
+    url, handler = hub
+    assert ask(url, tmp_path) == ("(Tensor(name='w', dtype='BF16', elements=6),) ['<|end|>', 'a', 'ab', 'b']")
+    assert sum(size for _, size in handler.sent) < 200_000
+
+
+def test_a_hub_model_without_safetensors(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:
+    url, handler = hub
+    del handler.files["model.safetensors"]
+    assert ask(url, tmp_path).startswith("None [")
+
+
+@pytest.mark.parametrize(
+    "content", [BREAKS, b"", struct.pack("<Q", 9) + b'{"w": ', struct.pack("<Q", 2**40)], ids=str
+)
+def test_a_hub_that_fails_midway(hub: tuple[str, type[Hub]], tmp_path: Path, content: bytes) -> None:
+    url, handler = hub
+    handler.files["model.safetensors"] = content
+    assert ask(url, tmp_path) == "model.hub_failed"
+
+
+def test_a_hub_without_the_model(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:
+    url, handler = hub
+    handler.files.clear()
+    assert ask(url, tmp_path) == "model.hub_failed"

@@ -1,0 +1,276 @@
+"""The check before a start, as a whole: what fits where, what is refused, what is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import CHILD_PATH, until
+from shapes import CONFIGS
+from test_schema import check
+
+from playground import preflight, preflight_words
+from playground.__main__ import main
+from playground.config import Config
+from playground.domain.changes import Change
+from playground.domain.memory import GIB
+from playground.domain.remedies import remedy_of
+from playground.domain.settings import EngineSettings
+from playground.domain.workload import Sampling, Workload
+from playground.engine.devices import Gpu, Machine, place
+from playground.engine.runtime import Runtime
+from playground.host import Host
+from playground.preflight import Engine, SideCheck
+from playground.presets import Side
+from playground.text import LOCALES, say_problem
+from playground.ui import preflight_panel
+
+H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
+WORDS = {"a": 0, "b": 1}
+
+
+def machine(*gpus: Gpu) -> Machine:
+    return Machine("a processor", (0, 1), False, 64 * GIB, gpus)
+
+
+def runtime(device: str = "cuda") -> Runtime:
+    return Runtime(
+        "default", Path(sys.executable), "0.32.0", device, "fake_server", None, frozenset({"--dtype"}), True
+    )
+
+
+def model_at(config: Config, name: str, shape: str, words: dict[str, int] | None = None, **changed: Any) -> None:
+    folder = config.models / name
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({**CONFIGS[shape], **changed}))
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": words or WORDS, "merges": []}}))
+
+
+@pytest.fixture(autouse=True)
+def some_models(config: Config) -> None:
+    model_at(config, "big", "7b")
+    model_at(config, "small", "0.5b")
+    model_at(config, "long", "0.5b", max_position_embeddings=131_072)
+    model_at(config, "stranger", "0.5b", {"b": 0, "a": 1})
+    model_at(config, "huge", "llama-70b")
+
+
+def engines(*settings: dict[str, Any], host: Machine, device: str = "cuda") -> list[Engine]:
+    made = [EngineSettings.model_validate(each) for each in settings]
+    places = place(made, [device] * len(made), host)
+    return [
+        Engine(f"side {i}", each, runtime(device), at)
+        for i, (each, at) in enumerate(zip(made, places, strict=True))
+    ]
+
+
+def assessed(config: Config, *settings: dict[str, Any], host: Machine, device: str = "cuda") -> list[SideCheck]:
+    return preflight.assess(config, engines(*settings, host=host, device=device), host, Sampling())
+
+
+def draft(model: str) -> dict[str, Any]:
+    return {"method": "draft_model", "model": model, "num_speculative_tokens": 5}
+
+
+def test_two_sides_on_one_card_share_it(config: Config) -> None:
+    """Each has 45% of it, as its engine will be told."""
+    checks = assessed(
+        config, {"target": "big"}, {"target": "big", "speculation": draft("small")}, host=machine(H200)
+    )
+    assert [check.fits for check in checks] == [True, True]
+    assert [check.pair and check.pair.verdict for check in checks] == [None, "works"]
+    needs = [check.need for check in checks]
+    assert all(need is not None and need.budget == int(0.45 * H200.total_bytes) for need in needs)
+
+
+def test_two_sides_that_each_want_most_of_one_card(config: Config) -> None:
+    most = {"target": "big", "knobs": {"gpu_memory_utilization": 0.9}}
+    first, second = assessed(config, most, most, host=machine(H200))
+    assert (first.fits, first.hopeless) == (True, None)
+    assert (second.fits, second.hopeless and second.hopeless.message_id) == (False, "preflight.together")
+    other = Gpu(1, "NVIDIA H200", H200.total_bytes, H200.free_bytes)
+    assert all(check.fits for check in assessed(config, most, most, host=machine(H200, other)))
+
+
+def test_sides_on_a_processor_share_its_memory(config: Config) -> None:
+    """In float32, where the processor has no bfloat16: 28 GiB of weights each, of 64."""
+    checks = assessed(config, *({"target": "big"},) * 3, host=machine(), device="cpu")
+    assert [check.fits for check in checks] == [False, False, False]
+    short = {"target": "big", "knobs": {"max_model_len": 2048}}
+    checks = assessed(config, short, short, short, host=machine(), device="cpu")
+    assert [check.fits for check in checks] == [True, False, False]
+    assert all(check.hopeless is None for check in checks)
+
+
+def test_what_is_not_there_is_unknown(config: Config) -> None:
+    absent, other = assessed(
+        config,
+        {"target": "owner/absent"},
+        {"target": "big", "speculation": draft("owner/absent")},
+        host=machine(H200),
+    )
+    assert (absent.fits, absent.hopeless, absent.need) == (None, None, None)
+    assert (other.fits, other.hopeless) == (None, None)
+    assert other.pair is not None
+    assert other.pair.verdict is None
+
+
+ROWS: list[tuple[dict[str, Any], str | None]] = [
+    ({"target": "big"}, None),
+    ({"target": "big", "speculation": draft("small")}, None),
+    ({"target": "big", "speculation": draft("stranger")}, "preflight.other_vocabulary"),
+    ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.96}}, "preflight.no_sequence"),
+    ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.5}}, "preflight.weights_too_big"),
+    ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.99, "max_model_len": 256}}, None),
+]
+
+
+@pytest.mark.parametrize(("settings", "message_id"), ROWS)
+def test_what_is_hopeless(config: Config, settings: dict[str, Any], message_id: str | None) -> None:
+    (found,) = assessed(config, settings, host=machine(H200))
+    assert (found.hopeless.message_id if found.hopeless else None) == message_id
+
+
+def test_a_model_is_split_only_where_its_heads_can_be(config: Config) -> None:
+    """Of 28 heads each of eight GPUs would have three and a half."""
+    cards = [Gpu(index, "a card", 8 * GIB, 8 * GIB) for index in range(8)]
+    (found,) = assessed(config, {"target": "big", "knobs": {"max_model_len": 1024}}, host=machine(*cards))
+    ways = [change for concern in found.concerns for remedy in concern.remedies for change in remedy]
+    assert Change("knobs.tensor_parallel_size", 4) in ways
+    assert Change("knobs.tensor_parallel_size", 8) not in ways
+
+
+def all_kinds(config: Config) -> list[SideCheck]:
+    """One of each: fits, does not fit, will not work, unknown."""
+    gpus = [Gpu(index, "a card", H200.total_bytes, H200.free_bytes) for index in range(4)]
+    sides = ({"target": "big"}, {"target": "huge"}, {"target": "big", "speculation": draft("stranger")})
+    return assessed(config, *sides, {"target": "owner/absent"}, host=machine(*gpus))
+
+
+def test_the_document_is_what_the_schema_says(config: Config) -> None:
+    document = check("preflight", preflight_words.document(all_kinds(config)))
+    fits, huge, stranger, absent = document["sides"]
+    assert [side["fits"] for side in document["sides"]] == [True, False, True, None]
+    assert fits["needed_bytes"]["total"] <= fits["available_bytes"]
+    assert fits["kv_cache"]["sequences"] > 10
+    assert fits["pair"]["verdict"] is None
+    assert huge["problems"][0]["certain"]
+    assert {"key": "knobs.quantization", "value": "fp8"} in [
+        one for way in huge["problems"][0]["changes"] for one in way
+    ]
+    assert (stranger["pair"]["verdict"], stranger["pair"]["equal_ids"]) == ("will not work", 0)
+    assert absent["needed_bytes"] is None
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_page_shows_every_side(config: Config, locale: Any) -> None:
+    shown = preflight_panel.shown(all_kinds(config), locale)
+    assert shown.count("<section>") == 4
+    assert shown.count('class="memory"') == 3
+    assert "<script" not in shown
+    told = [line for check in all_kinds(config) for line in preflight_words.reasons(check, locale)]
+    assert told
+    assert all("{" not in line for line in told)
+
+
+def test_a_label_is_no_markup(config: Config) -> None:
+    host = machine(H200)
+    (engine,) = engines({"target": "big"}, host=host)
+    named = Engine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
+    assert "<b>x</b>" not in preflight_panel.shown(preflight.assess(config, [named], host, Sampling()), "en")
+
+
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m fake_server` takes and ignores an engine's own arguments."""
+    monkeypatch.setattr(preflight.runtime, "probe", lambda config, name: runtime("cpu"))
+    monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
+
+
+PRESET = """
+gpu = false
+[title]
+en = "t"
+zh-CN = "t"
+[shows]
+en = "s"
+zh-CN = "s"
+[needs]
+en = "n"
+zh-CN = "n"
+[common]
+target = "small"
+[common.knobs]
+max_model_len = 2048
+[[sides]]
+label = "off"
+[[sides]]
+label = "draft"
+[sides.speculation]
+method = "draft_model"
+model = "stranger"
+[[sides]]
+label = "elsewhere"
+base_url = "http://127.0.0.1:9"
+model = "m"
+[workload]
+prompt = "p"
+"""
+
+
+def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_cpu(monkeypatch)
+    preset = tmp_path / "mine.toml"
+    preset.write_text(PRESET, encoding="utf-8")
+    assert main(["preflight", str(preset), "--json"]) == 0
+    off, other, elsewhere = check("preflight", json.loads(capsys.readouterr().out))["sides"]
+    assert (off["fits"], other["pair"]["verdict"]) == (True, "will not work")
+    assert (elsewhere["fits"], elsewhere["pair"], elsewhere["device"]) == (None, None, None)
+    assert main(["preflight", str(preset)]) == 0
+    printed = capsys.readouterr().out
+    assert "weights" in printed
+    assert all(label in printed for label in ("off", "draft", "elsewhere"))
+    assert main(["preflight", "nowhere"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "message_id", "mended"),
+    [
+        ({"target": "small", "speculation": draft("stranger")}, "preflight.other_vocabulary", True),
+        ({"target": "huge", "knobs": {"max_model_len": 2048}}, "preflight.weights_too_big", False),
+        ({"target": "long"}, "preflight.no_sequence", True),
+        ({"target": "small", "speculation": {"method": "suffix"}}, "preflight.method_not_on_cpu", True),
+    ],
+)
+async def test_a_hopeless_start_is_refused(
+    config: Config, monkeypatch: pytest.MonkeyPatch, second: dict[str, Any], message_id: str, mended: bool
+) -> None:
+    """Before any engine starts; the run tells which side, and why."""
+    on_cpu(monkeypatch)
+    host = Host(config)
+    host.open()
+    settings = [
+        EngineSettings.model_validate(each)
+        for each in ({"target": "small", "knobs": {"max_model_len": 1024}}, second)
+    ]
+    sides = tuple(Side(label=label, engine=each) for label, each in zip("AB", settings, strict=True))
+    comparison = host.comparison(sides, Workload(prompt="x"))
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.finished)
+    assert comparison.run.status == "failed"
+    assert not host.pool.engines
+    problem = comparison.run.sides[1].problem
+    assert problem is not None
+    assert problem.message_id == message_id
+    assert comparison.run.problem is not None
+    assert comparison.run.problem.params["side"] == "B"
+    remedy = remedy_of(comparison.run.sides[1])
+    assert (remedy is not None and remedy.changes != ()) == mended
+    for locale in LOCALES:
+        assert say_problem(problem, locale) in say_problem(comparison.run.problem, locale)
+    stored = host.history.get(comparison.run.id)
+    assert stored is not None
+    assert stored.problem == comparison.run.problem
+    await host.close()

@@ -1,0 +1,244 @@
+"""Charts, table, CSV and page of a sweep say what its results say."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from sweep_run import OUT_OF_MEMORY, base_case, made_sweep
+
+from playground.charts import Figure, sweep_charts
+from playground.charts.knob_axis import KnobAxis
+from playground.domain.records import Problem
+from playground.domain.speculation import break_even_acceptance, step_cost
+from playground.domain.sweep import Sweep, parsed_knob
+from playground.domain.sweep_results import (
+    pareto_front,
+    predictions,
+    result_of,
+    results,
+    speculation_points,
+)
+from playground.html_report import sweep_html
+from playground.sweep_tables import point_table, sweep_csv
+from playground.text import LOCALES, say, say_problem
+
+
+def named(figure: Figure, name: str) -> dict[str, Any]:
+    [found] = [trace for trace in figure["data"] if trace.get("name") == name]
+    return dict(found)
+
+
+def heat_of(figure: Figure) -> dict[str, Any]:
+    [found] = [trace for trace in figure["data"] if trace["type"] == "heatmap"]
+    return dict(found)
+
+
+def charts_of(*knobs: str, **more: Any) -> tuple[Sweep, dict[str, Figure]]:
+    sweep = made_sweep(*knobs, **more)
+    return sweep, sweep_charts(sweep, "en")
+
+
+@pytest.mark.parametrize(("chart", "figure"), [("ttft", "ttft_ms"), ("tpot", "tpot_ms")])
+def test_medians_over_rounds(chart: str, figure: str) -> None:
+    sweep, charts = charts_of("k=1,4")
+    for label in ("plain", "quick"):
+        line = named(charts[chart], label)
+        assert line["x"] == [1, 4]
+        found = [side for point in results(sweep) if (side := point.of(label))]
+        assert line["y"] == [side.medians[chart].value for side in found]
+        # All rounds are alike within 2%, so the median over all requests is near.
+        assert line["y"] == pytest.approx([getattr(side.figures, figure).p50 for side in found], rel=0.02)
+        for side, above in zip(found, line["error_y"]["array"], strict=True):
+            interval = side.medians[chart].interval
+            assert interval is not None
+            assert above == pytest.approx(interval[1] - (side.medians[chart].value or 0))
+
+
+def test_the_objective_and_the_throughput() -> None:
+    sweep, charts = charts_of("concurrency=1..16*4")
+    found = [side for point in results(sweep) if (side := point.of("quick"))]
+    assert named(charts["objective"], "quick")["y"] == [side.value for side in found]
+    rates = [side.figures.output_tokens_per_s for side in found]
+    assert named(charts["throughput"], "quick")["y"] == pytest.approx(rates, rel=0.02)
+    assert "throughput" not in charts_of("k=1", case=base_case(objective="throughput"))[1]
+
+
+def test_speed_up_with_the_prediction_beside_it() -> None:
+    sweep, charts = charts_of("k=1..5", failed=(3,))
+    figure, predicted = charts["speed_up"], predictions(sweep)
+    verdicts = [side.verdict for point in results(sweep) if (side := point.of("quick")) and side.verdict]
+    assert named(figure, "quick")["y"] == [verdict.speed_up for verdict in verdicts]
+    fits = named(figure, "quick, predicted")
+    assert fits["x"] == [1, 2, 3, 4, 5]
+    assert fits["y"] == [predicted[number, "quick"].speed_up for number in range(5)]
+    # By the law that the runs were made by a line is the truth: what is off is the noise.
+    measured = [one for x, one in zip(fits["x"], fits["y"], strict=True) if x != 4]
+    assert measured == pytest.approx(named(figure, "quick")["y"], rel=0.1)
+    assert figure["layout"]["shapes"][0]["y0"] == 1
+
+
+def test_one_measured_k_gives_a_range() -> None:
+    sweep, charts = charts_of("k=2,5", left=(1,))
+    band = named(charts["speed_up"], "quick, predicted range")
+    interval = predictions(sweep)[1, "quick"].interval
+    assert interval is not None
+    assert band["x"] == [5]
+    ends = band["y"][0] - band["error_y"]["arrayminus"][0], band["y"][0] + band["error_y"]["array"][0]
+    assert ends == pytest.approx(interval)
+
+
+def test_a_side_whose_k_stays_is_not_predicted_for_another_ones_k() -> None:
+    case = base_case()
+    third = case.sides[1].model_copy(update={"label": "third"})
+    sweep = made_sweep("quick.k=1,2", case=case.model_copy(update={"sides": (*case.sides, third)}))
+    assert {label for _, label in predictions(sweep)} == {"quick"}
+
+
+def test_a_failed_point_is_marked_with_its_reason() -> None:
+    sweep, charts = charts_of("k=1..3", failed=(1,))
+    for name in ("speed_up", "objective", "ttft"):
+        cross = named(charts[name], "failed")
+        assert (cross["x"], cross["customdata"]) == ([2], [sweep.points[1].run and sweep.points[1].run.id])
+        assert say_problem(OUT_OF_MEMORY) in cross["text"][0]
+        assert named(charts[name], "quick")["x"] == [1, 3]
+
+
+def test_every_point_leads_to_its_run() -> None:
+    sweep, charts = charts_of("k=1..3", left=(2,))
+    runs = [point.run.id for point in sweep.points if point.run]
+    for name in ("speed_up", "objective", "throughput", "ttft", "tpot", "trade_off_tpot", "acceptance"):
+        made_up = (say("curve.front"), "quick, predicted", "quick, predicted range")
+        traces = [trace for trace in charts[name]["data"] if trace["name"] not in made_up]
+        assert traces
+        for trace in traces:
+            assert trace["customdata"] == runs
+    # What was predicted of a point that has no run leads nowhere.
+    assert named(charts["speed_up"], "quick, predicted")["customdata"] == [None]
+
+
+def test_a_map_of_two_knobs() -> None:
+    sweep, charts = charts_of("concurrency=1,16,32", "quick.k=1,2,8", failed=(1,))
+    heat = heat_of(charts["speed_up_1"])
+    for point in results(sweep):
+        column, row = divmod(point.number, 3)
+        side = point.of("quick")
+        assert heat["z"][row][column] == (side.verdict.speed_up if side and side.verdict else None)
+        assert heat["customdata"][row][column] == point.run_id
+        cell = heat_of(charts["objective_0"])["z"][row][column]
+        assert cell == (point.sides[0].value if point.sides else None)
+    # The break-even line goes where both sides of 1 are; the failed point is a cross in its own cell.
+    assert named(charts["speed_up_1"], "speed-up = 1")["z"] == heat["z"]
+    values = [value for row in heat["z"] for value in row if value is not None]
+    assert min(values) < 1 < max(values)
+    cross = named(charts["objective_1"], "failed")
+    assert (cross["x"], cross["y"]) == ([0], [1])
+    foretold = heat_of(charts["predicted_1"])["z"]
+    assert foretold[1][0] == predictions(sweep)[1, "quick"].speed_up
+    assert not [trace for trace in charts["predicted_1"]["data"] if trace.get("name") == "failed"]
+
+
+def test_a_predicted_range_is_said_in_its_cell() -> None:
+    _, charts = charts_of("k=2,5", "concurrency=1,2")
+    [words] = charts["predicted_1"]["data"]
+    assert words["mode"] == "text"
+    assert all("–" in text for text in words["text"])
+
+
+def test_the_acceptance_that_pays() -> None:
+    sweep, charts = charts_of("k=2,4")
+    [(_, found)] = speculation_points(sweep).items()
+    needed = [break_even_acceptance(point.k, step_cost(point)) for _, point in found]
+    assert named(charts["acceptance"], "quick, needed")["y"] == needed
+    assert named(charts["acceptance"], "quick, measured")["y"] == pytest.approx([0.8, 0.8], abs=0.05)
+    # Without k among the knobs: against the knob.
+    _, charts = charts_of("concurrency=1,8")
+    assert named(charts["acceptance"], "quick, needed")["x"] == [1, 8]
+
+
+def test_the_pareto_front() -> None:
+    assert pareto_front([(2, 10), (1, 5), (3, 9), (2, 8), (4, 20)]) == [(1, 5), (2, 10), (4, 20)]
+    sweep, charts = charts_of("concurrency=1,4,16")
+    figure = charts["trade_off_e2el"]
+    every = [
+        (side.medians["e2el"].value, side.throughput.value) for point in results(sweep) for side in point.sides
+    ]
+    front = list(zip(*(named(figure, "Pareto front")[axis] for axis in ("x", "y")), strict=True))
+    assert set(front) < set(every)
+    for latency, rate in set(every) - set(front):
+        assert any(other[0] <= latency and other[1] >= rate for other in front)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "places"),
+    [
+        ("k=1..4", "linear", [1, 2, 3, 4]),
+        ("k=8,16,32,64", "log", [8, 16, 32, 64]),
+        ("gpu_memory_utilization=0.85,0.9,0.95", "linear", [0.85, 0.9, 0.95]),
+        ("dtype=auto,float32", "linear", [0, 1]),
+        ("enforce_eager=on,off", "linear", [0, 1]),
+        ("max_num_seqs=default,16", "linear", [0, 1]),
+    ],
+)
+def test_axes(typed: str, kind: str, places: list[float]) -> None:
+    knob = parsed_knob(typed)
+    axis = KnobAxis(knob)
+    assert axis.layout()["type"] == kind
+    assert [axis.at(value) for value in knob.values] == places
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_nothing_measured_yet(locale: Any) -> None:
+    for knobs in (("k=1..2",), ("k=1..2", "concurrency=1,2")):
+        charts = sweep_charts(made_sweep(*knobs, left=tuple(range(4))), locale)
+        for figure in charts.values():
+            assert figure["data"] == []
+            assert figure["layout"]["annotations"][0]["text"] == say("curve.nothing", locale)
+
+
+def test_synthetic_figures_are_marked() -> None:
+    _, charts = charts_of("quick.acceptance=0.3,0.6")
+    assert all(say("curve.synthetic") in figure["layout"]["title"]["text"] for figure in charts.values())
+    _, charts = charts_of("k=1")
+    assert not any(say("curve.synthetic") in figure["layout"]["title"]["text"] for figure in charts.values())
+
+
+def test_a_settled_point_is_read_once() -> None:
+    sweep = made_sweep("k=1")
+    [point] = sweep.points
+    assert point.run is not None
+    assert result_of(point) is result_of(point)
+    # One under way is read anew.
+    point.result, point.run.status = None, "running"
+    assert result_of(point) is not result_of(point)
+
+
+def test_the_table_and_the_csv() -> None:
+    sweep = made_sweep("k=1..3", failed=(2,))
+    headers, rows = point_table(sweep, "en")
+    assert [len(row) for row in rows] == [len(headers)] * 3
+    assert rows[2][-1] == say_problem(OUT_OF_MEMORY)
+    lines = list(csv.DictReader(io.StringIO(sweep_csv(sweep))))
+    assert [(line["k"], line["side"]) for line in lines][:3] == [("1", "plain"), ("1", "quick"), ("2", "plain")]
+    quick = results(sweep)[0].of("quick")
+    assert quick is not None
+    assert quick.verdict is not None
+    assert float(lines[1]["speed_up"]) == quick.verdict.speed_up
+    assert float(lines[1]["tpot_ms_median"]) == quick.medians["tpot"].value
+    assert lines[4]["value"] == ""
+    assert lines[5]["problem"] == say_problem(OUT_OF_MEMORY)
+    assert float(lines[5]["predicted"]) == predictions(sweep)[2, "quick"].speed_up
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("knobs", [("k=1,2",), ("k=1,2", "concurrency=1,2"), ("runtime=default,<b>",)])
+def test_the_exported_page(locale: Any, knobs: tuple[str, ...]) -> None:
+    """plotly's own classes take every figure."""
+    sweep = made_sweep(*knobs, failed=(1,))
+    sweep.problem = Problem("sweep.budget_spent", {"left": 1})
+    page = sweep_html(sweep, locale)
+    assert page.count("Plotly.newPlot(") == len(sweep_charts(sweep, locale))
+    assert say("sweep.budget_spent", locale, left=1) in page
+    assert "<td><b></td>" not in page

@@ -1,0 +1,124 @@
+"""The What-if tab and stored sweeps in a real browser. No engine starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest_asyncio
+from playwright.async_api import Locator, Page, async_playwright, expect
+from real import until
+from sweep_run import OUT_OF_MEMORY, made_sweep, save
+from test_browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
+
+from playground.store import History
+from playground.text import say, say_problem
+
+
+@pytest_asyncio.fixture
+async def url() -> AsyncIterator[str]:
+    """A playground whose history holds two sweeps: one over k, stopped, and a map."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    history = History(folder / "history.db")
+    save(history, made_sweep("k=1..4", failed=(2,), left=(3,)))
+    save(history, made_sweep("concurrency=1,16,32", "quick.k=1,8", sweep_id="20261130-100000-5eed"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    names = {"DB": folder / "history.db", "STATE": folder / "state", "MODELS": folder / "models", "PORT": port}
+    process = started({**os.environ, **{f"PLAYGROUND_{name}": str(value) for name, value in names.items()}})
+    address = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        assert process.poll() is None, "the app ended"
+        try:
+            return httpx.get(address).is_success
+        except httpx.HTTPError:
+            return False
+
+    await until(answers, within_s=120)
+    yield address
+    process.terminate()
+    process.wait(timeout=60)
+    shutil.rmtree(folder)
+
+
+async def choose(box: Locator, text: str) -> None:
+    """Typed into a list that takes any text."""
+    await fill(box.locator("input"), text)
+
+
+async def test_the_tab_and_stored_sweeps(url: str) -> None:
+    errors: list[str] = []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = await opened(browser, url, errors)
+        await plans(page)
+        await opens(page)
+        phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
+        await phone.get_by_role("tab", name="假设分析").click()
+        await expect(phone.locator("#sweep-base")).to_contain_text("smollm2-ngram")
+        assert not await overflows(phone)
+        await browser.close()
+    assert errors == []
+
+
+async def plans(page: Page) -> None:
+    """What is wrong is said where it is wrong, and a plan before anything starts."""
+    await page.get_by_role("tab", name="What if").click()
+    await expect(page.locator("#sweep-base")).to_contain_text("Speculation off | n-gram, k = 5")
+    # The stopped one can go on.
+    await expect(page.locator("#sweep-go-on")).to_be_visible()
+    first, second = page.locator("#knob-message-1"), page.locator("#knob-message-2")
+    await choose(page.locator("#knob-1"), "nonsense")
+    await page.locator("#sweep-start").click()
+    await expect(first).to_contain_text("nonsense")
+    await expect(second).to_be_hidden()
+    await choose(page.locator("#knob-1"), "k")
+    await choose(page.locator("#knob-2"), "concurrency")
+    await fill(page.locator("#values-2 input"), "8..1")
+    await page.locator("#sweep-plan").click()
+    await expect(second).to_contain_text("8..1")
+    await expect(first).to_be_hidden()
+    await fill(page.locator("#values-2 input"), "1,4")
+    await page.locator("#sweep-plan").click()
+    # Asking the runtime what device it has means to start it.
+    await expect(page.locator(".sweep-plan")).to_contain_text("10 points, 6 engine starts", timeout=60_000)
+    await page.locator(".sweep-plan summary").click()
+    await expect(page.locator(".sweep-plan li")).to_have_count(10)
+    await expect(page.locator(".sweep-plan li").first).to_have_text("k = 1, concurrency = 1")
+    await expect(second).to_be_hidden()
+
+
+async def opens(page: Page) -> None:
+    """A sweep of the history: sentences, table, charts; a point leads to its run."""
+    await page.get_by_role("tab", name="History").click()
+    await expect(page.locator("#runs tbody tr")).to_have_count(2)
+    await page.locator("#runs tbody tr").last.click()
+    note = page.locator(".note:visible").first
+    await expect(note).to_contain_text(f"k = 3 failed: {say_problem(OUT_OF_MEMORY)}")
+    rows = page.locator("#history-points tbody tr")
+    await expect(rows).to_have_count(4)
+    await expect(page.locator('[data-chart="speed_up"]:visible .scatterlayer .trace').first).to_be_visible()
+    await expect(page.locator(".pane:visible")).to_have_count(0)
+    await rows.first.click()
+    await expect(page.locator(".pane:visible")).to_have_count(2)
+    await expect(page.locator("#history-panes .headline")).to_contain_text("quick is 1.69x as fast as plain")
+    # The second point in the chart: k = 2.
+    await page.locator('[data-chart="objective"]:visible').scroll_into_view_if_needed()
+    point = page.locator('[data-chart="objective"]:visible .scatterlayer .trace').nth(1).locator(".point").nth(1)
+    box = await point.bounding_box()
+    assert box is not None
+    await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    await expect(page.locator("#history-panes .headline")).to_contain_text("quick is 2.18x as fast as plain")
+    # A map takes their place; the run that was open is closed.
+    await page.locator("#runs tbody tr").first.click()
+    await expect(page.locator('[data-chart="speed_up_1"]:visible .heatmaplayer')).to_be_visible()
+    await expect(page.locator(".pane:visible")).to_have_count(0)
+    await expect(note).to_contain_text(say("sweep.circumstance"))
+    assert not await overflows(page)
