@@ -80,7 +80,13 @@ async def plans(page: Page) -> None:
     await page.locator("#sweep-start").click()
     await expect(first).to_contain_text("nonsense")
     await expect(second).to_be_hidden()
+    # No file of the host can be read by naming it.
+    await choose(page.locator("#knob-1"), "prompts", "workload")
+    await fill(page.locator("#values-1 input"), "/etc/passwd")
+    await page.locator("#sweep-start").click()
+    await expect(first).to_contain_text("built-in sets")
     await choose(page.locator("#knob-1"), "k", "speculation")
+    await fill(page.locator("#values-1 input"), "1,2,3,5,8")
     await choose(page.locator("#knob-2"), "concurrency", "workload")
     await fill(page.locator("#values-2 input"), "8..1")
     await page.locator("#sweep-plan").click()
