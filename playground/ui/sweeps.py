@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
+from .. import presets, prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.knobs import Case
 from ..domain.records import Problem
@@ -225,6 +225,9 @@ def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
     name = given[fields.name].strip()
     try:
         values = parsed_values(name, given[fields.values] or "")
+        if name == "prompts" and not {*values} <= {*prompts.names()}:
+            # Visitors may name what is built in, and no file of this machine.
+            raise InvalidInput("whatif.only_sets", known=", ".join(prompts.names()))
         knob = Knob(name=name, values=values, side=given[fields.side] or None)
         points_of(SweepPlan(knobs=(knob,)), case)
     except InvalidInput as error:
