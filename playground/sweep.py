@@ -15,7 +15,7 @@ from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
 from .domain.knobs import Case, label_of
-from .domain.measurement import Measurement
+from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
@@ -31,6 +31,7 @@ from .domain.sweep import (
     points_of,
 )
 from .engine.pool import Pool
+from .search import Search
 from .store import History
 
 logger = logging.getLogger(__name__)
@@ -57,19 +58,42 @@ def _labelled(knob: Knob, case: Case) -> Knob:
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     """What the points that are left will take at most on this kind of device ("cpu" or "cuda")."""
-    path = path_of(sweep)
+    order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
-    starts = engine_starts(path)
-    share_s = max(0.0, _share_s(sweep.plan.budget_s - starts * start_s, len(path))) if path else 0.0
+    starts, points = order.starts(Counter()), order.most
+    share_s = max(0.0, _share_s(sweep.plan.budget_s - starts * start_s, points)) if points else 0.0
     rounds_s = min(sweep.case.measurement.budget_s, share_s)
-    return Estimate(len(path), starts, start_s, len(known), (1 + BESIDE) * rounds_s)
+    return Estimate(points, starts, start_s, len(known), (1 + BESIDE) * rounds_s)
 
 
-def path_of(sweep: Sweep) -> list[Point]:
-    """The points that are left, in the order in which they are measured."""
-    settled = {point.number for point in sweep.points if point.settled}
-    return ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
+class Grid:
+    """The order of a sweep of all combinations: few engines start."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        settled = {point.number for point in sweep.points if point.settled and not sweep.cut_short(point)}
+        self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
+
+    @property
+    def most(self) -> int:
+        """How many points are still to be taken."""
+        return len(self.left)
+
+    def starts(self, running: Counter[EngineSettings]) -> int:
+        """How many engines start for them."""
+        return engine_starts(self.left, running)
+
+    def take(self, running: Counter[EngineSettings]) -> Point | None:
+        """The point to measure now."""
+        return self.left.pop(0) if self.left else None
+
+    def learn(self, record: PointRecord) -> None:
+        """What a point came to changes nothing."""
+
+
+def order_of(sweep: Sweep) -> Grid | Search:
+    """In which order the points that are left are measured."""
+    return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
 def _share_s(left_s: float, points: int) -> float:
@@ -98,7 +122,8 @@ class Sweeping:
         self._history = history
         self._device = device
         self._begun = begun
-        self._path = path_of(sweep)
+        self._order = order_of(sweep)
+        self._taken: list[PointRecord] = []
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()
@@ -119,16 +144,16 @@ class Sweeping:
         """Seconds that the points not yet begun will take, by those measured so far; None before the first."""
         if not self._point_s:
             return None
-        return self._starts_s() + len(self._path) * fmean(self._point_s)
+        return self._starts_s(self._running) + self._order.most * fmean(self._point_s)
 
     def check(self) -> None:
         """Raises InvalidInput for a point that this host does not allow. Nothing has started then."""
-        for point in self._path:
+        for point in self._order.left:
             self._comparison(point, point.case.measurement).check()
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
-        sides = [(side.label, side.engine) for point in self._path for side in point.case.sides]
+        sides = [(side.label, side.engine) for point in self._order.left for side in point.case.sides]
         prepare.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
@@ -149,14 +174,23 @@ class Sweeping:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await asyncio.to_thread(self._history.begin_sweep, self.sweep)
-            while self._path and not self._stopping:
-                left_s = self._deadline - time.monotonic() - self._starts_s()
-                share_s = _share_s(left_s, len(self._path))
-                if share_s < LEAST_ROUNDS_S:
-                    self.sweep.problem = Problem("sweep.budget_spent", {"left": len(self._path)})
+            while not self._stopping:
+                point = await asyncio.to_thread(self._order.take, self._running)
+                if point is None and self._again():
+                    continue
+                if point is None or self._stopping:
                     break
-                await self._measure(self._path.pop(0), share_s)
-            status = "stopped" if self.sweep.left else "done"
+                self._taken.append(self.sweep.points[point.number])
+                share_s = _share_s(self._left_s(point), 1 + self._order.most)
+                if share_s < LEAST_ROUNDS_S:
+                    self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
+                    break
+                await self._measure(point, share_s)
+            complete = not self._order.most and all(record.settled for record in self._taken)
+            short = sum(map(self.sweep.cut_short, self.sweep.points))
+            if complete and short:
+                self.sweep.problem = Problem("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
+            status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
             raise
@@ -166,22 +200,50 @@ class Sweeping:
         finally:
             await asyncio.shield(self._finish(status))
 
-    def _starts_s(self) -> float:
-        """Seconds that the engine starts still ahead will take."""
-        each = fmean(self._start_s) if self._start_s else START_S[self._device]
-        return engine_starts(self._path, self._running) * each
+    def _again(self) -> bool:
+        """Points that were cut short get another turn, if more time is left for each than it had."""
+        order = Grid(self.sweep)
+        had = [
+            point.run.measurement.budget_s
+            for point in self.sweep.points
+            if self.sweep.cut_short(point) and point.run is not None and point.run.measurement is not None
+        ]
+        left_s = self._deadline - time.monotonic() - order.starts(self._running) * self._each_start_s
+        if not had or _share_s(left_s, order.most) <= max(had):
+            return False
+        self._order = order
+        return True
+
+    def _left_s(self, point: Point) -> float:
+        """Seconds left for measuring this point and those after it, their engines' starts not included."""
+        now = engine_starts([point], self._running) * self._each_start_s
+        return self._deadline - time.monotonic() - now - self._starts_s(engines_of(point.case))
+
+    @property
+    def _each_start_s(self) -> float:
+        return fmean(self._start_s) if self._start_s else START_S[self._device]
+
+    def _starts_s(self, running: Counter[EngineSettings]) -> float:
+        """Seconds that the engine starts of the points not yet taken will take, these running before."""
+        return self._order.starts(running) * self._each_start_s
 
     async def _measure(self, point: Point, share_s: float) -> None:
         record, own = self.sweep.points[point.number], point.case.measurement
-        measurement = own.model_copy(update={"budget_s": min(own.budget_s, share_s)})
+        changes: dict[str, object] = {"budget_s": min(own.budget_s, share_s)}
+        if self.sweep.plan.search:
+            # Enough for an interval: another point tells more than further rounds do, or equal answers.
+            changes |= {"max_rounds": MIN_ROUNDS, "check_outputs": False}
+        measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
-        record.run = self.current.run
+        record.run, record.result = self.current.run, None
+        self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()
         await self.current.execute()
-        self._running = engines_of(point.case)
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
+        if record.settled:
+            await asyncio.to_thread(self._order.learn, record)
         started = [side.ready_after_s for side in record.run.sides if side.ready_after_s is not None]
         self._start_s += started
         # Engines on a CPU start side by side.

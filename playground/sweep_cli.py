@@ -12,7 +12,7 @@ from .config import Config
 from .domain.errors import InvalidInput
 from .domain.measurement import Measurement
 from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
-from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, results
+from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, shown
 from .domain.validation import validate
 from .facts import number
 from .host import Host
@@ -29,6 +29,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep = verbs.add_parser("sweep", help=say("cli.sweep"))
     sweep.add_argument("preset", nargs="?", help=say("cli.preset"))
     sweep.add_argument("--knob", action="append", metavar="[SIDE.]NAME=VALUES", help=say("cli.knob"))
+    sweep.add_argument("--search", action="store_true", help=say("cli.search"))
     sweep.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     sweep.add_argument("--minutes", type=_minutes, help=say("cli.minutes"))
     sweep.add_argument("--resume", metavar="ID", help=say("cli.resume"))
@@ -73,9 +74,12 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
     if arguments.knob:
         knobs = tuple(parsed_knob(text) for text in arguments.knob)
         budget_s = plan.budget_s if plan else DEFAULT_MINUTES * 60
-        plan = validate(SweepPlan, {"knobs": knobs, "budget_s": budget_s}, where="--knob")
+        values = {"knobs": knobs, "budget_s": budget_s, "search": arguments.search}
+        plan = validate(SweepPlan, values, where="--knob")
     if plan is None:
         raise InvalidInput("sweep.no_knobs", preset=preset.name)
+    if arguments.search:
+        plan = plan.model_copy(update={"search": True})
     if arguments.minutes:
         plan = plan.model_copy(update={"budget_s": arguments.minutes * 60})
     case = preset.case
@@ -98,7 +102,7 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
     sweep = host.history.sweep(arguments.resume)
     if sweep is None:
         raise InvalidInput("sweep.no_such_sweep", id=arguments.resume)
-    if arguments.preset or arguments.knob or arguments.prompts:
+    if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
         raise InvalidInput("cli.resume_alone")
     if not sweep.left:
         raise InvalidInput("sweep.none_to_go", id=sweep.id)
@@ -137,7 +141,10 @@ async def _follow(sweeping: Sweeping, quiet: bool) -> None:
         for point in sweep.points if not quiet else ():
             if point.settled and point.number not in told:
                 told.add(point.number)
-                print(f"[{len(told)}/{len(sweep.points)}] {point_line(sweep, result_of(point))}", file=sys.stderr)
+                print(
+                    f"[{len(told)}/{sweep.plan.most_points}] {point_line(sweep, result_of(point))}",
+                    file=sys.stderr,
+                )
         await asyncio.sleep(0.5)
 
 
@@ -145,7 +152,7 @@ def _print_sweep(sweep: Sweep) -> None:
     """A line a point, then what it comes to."""
     print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.asked}")
     predicted = predictions(sweep)
-    for point in results(sweep):
+    for point in shown(sweep):
         print(point_line(sweep, point))
         for side in point.sides:
             if (found := predicted.get((point.number, side.label))) is not None:

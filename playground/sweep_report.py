@@ -58,6 +58,8 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     becomes of the claim that the preset is about."""
     found = results(sweep)
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
+    if sweep.plan.search:
+        sentences.append(searched(sweep))
     if synthetic(sweep):
         sentences.append(Problem("sweep.is_synthetic"))
     else:
@@ -72,6 +74,13 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
         sentences.append(sweep.problem)
     claimed = claim_of(sweep)
     return sentences + (claimed.sentences() if claimed else [])
+
+
+def searched(sweep: Sweep) -> Problem:
+    """How much of the grid a search has measured."""
+    measured, points = sum(point.settled for point in sweep.points), sweep.plan.combinations
+    params: dict[str, object] = {"measured": measured, "points": points, "percent": 100 * measured / points}
+    return Problem("search.measured", params)
 
 
 def _theory(sweep: Sweep) -> list[Problem]:
@@ -107,6 +116,7 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
         "status": sweep.status,
         "preset": sweep.preset,
         "objective": sweep.case.workload.objective,
+        "search": sweep.plan.search,
         "synthetic": synthetic(sweep),
         "knobs": [
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .domain.prediction import Prediction
 from .domain.statistics import Verdict
 from .domain.sweep import Sweep, value_text
-from .domain.sweep_results import LATENCIES, PointResult, SideResult, predictions, results
+from .domain.sweep_results import LATENCIES, PointResult, SideResult, predictions, shown
 from .facts import number
 from .text import Locale, say, say_problem
 
@@ -33,7 +33,7 @@ def point_table(sweep: Sweep, locale: Locale) -> tuple[list[str], list[list[str]
     if predicted:
         headers += [say("curve.predicted", locale, side=label) for label in others]
     headers.append(say("ui.col_status", locale))
-    return headers, [_row(sweep, point, predicted, locale) for point in results(sweep)]
+    return headers, [_row(sweep, point, predicted, locale) for point in shown(sweep)]
 
 
 def _row(sweep: Sweep, point: PointResult, predicted: Predictions, locale: Locale) -> list[str]:
@@ -71,7 +71,7 @@ def sweep_csv(sweep: Sweep) -> str:
     heads = (*MEASURED, *MEDIANS, *COMPARED, "acceptance_rate", *PREDICTED, "problem")
     writer.writerow(["sweep_id", "point", *knobs, "run_id", "side", *heads])
     predicted = predictions(sweep)
-    for point in results(sweep):
+    for point in shown(sweep):
         values = [value_text(value) for value in point.values]
         problem = say_problem(point.problem) if point.problem else None
         for label in [side.label for side in sweep.case.sides]:

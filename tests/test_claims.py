@@ -294,7 +294,7 @@ def test_every_claim_has_an_experiment() -> None:
 def test_a_preset_that_is_no_experiment_on_its_claim() -> None:
     preset = presets.load("four-row-table")
     for update in ({"claim": "batching"}, {"claim": "useful_k"}):
-        with pytest.raises(ValueError, match="no experiment"):
+        with pytest.raises(ValueError, match="no_experiment"):
             presets.Preset.model_validate({**preset.model_dump(by_alias=True), **update})
 
 

@@ -32,7 +32,7 @@ LAYERS = (
     {"answers", "accuracy"},
     {"race", "measure"},
     {"compare", "attached"},
-    {"sweep"},
+    {"sweep", "search"},
     {"host"},
     {"findings"},
     {"facts", "claims", "conclusions"},

@@ -16,5 +16,6 @@ from .trade_off import trade_offs
 def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Figure]:
     """All charts of a sweep by name, in reading order. Reads every chunk of points that were not read before."""
     swept = Swept(sweep, locale)
-    own = curves(swept) if len(sweep.plan.knobs) == 1 else maps(swept)
+    # A search may turn more knobs than a map has sides.
+    own = {1: curves, 2: maps}.get(len(sweep.plan.knobs), lambda _: {})(swept)
     return {**own, **trade_offs(swept), **acceptance_needed(swept), **better_drafts(swept)}

@@ -7,9 +7,9 @@ from typing import Literal
 
 from .changes import Value
 from .measurement import MIN_ROUNDS
+from .merits import merits
 from .records import Problem
 from .speculation import BestK, best_k
-from .statistics import LOWER_IS_BETTER
 from .sweep import Sweep
 from .sweep_results import K_NAMES, described, k_index, results, speculation_points, synthetic
 
@@ -55,34 +55,22 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
 
 
 def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points. Points are measured one after the other, so that drift between them is
-    part of their difference: where the next best one's interval overlaps, that is said."""
-    lower = sweep.case.workload.objective in LOWER_IS_BETTER
-    varied = {knob.side for knob in sweep.plan.knobs}
-    found = [
-        (result, side)
-        for result in results(sweep)
-        for side in result.sides
-        if side.value is not None and side.interval is not None and (None in varied or side.label in varied)
-    ]
+    """The best of all sides of all points. Where the next best one's interval overlaps, that is said."""
+    found = [merit for result in results(sweep) for merit in merits(sweep, result) if merit.interval is not None]
     if not found:
         return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    found.sort(key=lambda item: (item[1].value or 0) * (1 if lower else -1))
-    (best, side), *others = found
-    rival = next((item for item in others if item[0].number != best.number), None)
+    found.sort(key=lambda merit: -merit.log)
+    best, *others = found
+    rival = next((merit for merit in others if merit.point.number != best.point.number), None)
+    number, values, label = best.point.number, best.point.values, best.side.label
     params: dict[str, object] = {
-        "side": side.label,
-        "values": described(sweep, best.values),
-        "value": side.value,
+        "side": label,
+        "values": described(sweep, values),
+        "value": best.side.value,
         "metric": Problem(f"sweep.unit_{sweep.case.workload.objective}"),
     }
     if rival is None:
-        return Recommendation(best.values, Problem("sweep.only_one", params), best.number, side.label)
-    params["rival"] = described(sweep, rival[0].values)
-    clear = not _overlap(side.interval, rival[1].interval)
-    reason = Problem("sweep.best_clear" if clear else "sweep.best_unsure", params)
-    return Recommendation(best.values, reason, best.number, side.label)
-
-
-def _overlap(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
-    return one is None or other is None or (one[0] <= other[1] and other[0] <= one[1])
+        return Recommendation(values, Problem("sweep.only_one", params), number, label)
+    params["rival"] = described(sweep, rival.point.values)
+    reason = Problem("sweep.best_unsure" if best.overlaps(rival) else "sweep.best_clear", params)
+    return Recommendation(values, reason, number, label)

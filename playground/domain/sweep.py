@@ -1,4 +1,7 @@
-"""A sweep: comparisons over the values of one or two knobs, in an order that restarts as few engines as it can."""
+"""A sweep: comparisons over the values of one or two knobs, in an order that restarts as few engines as it can.
+
+Or a search: only some of the combinations of up to four knobs, chosen as it goes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
+from math import prod
+from operator import and_
 from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
@@ -14,12 +20,19 @@ from pydantic import Field, field_validator, model_validator
 from .changes import Value
 from .errors import InvalidInput
 from .knobs import ENGINE_KNOBS, Case, changed
+from .measurement import MIN_ROUNDS
 from .records import Problem, Run, Status
 from .refusal import refused
+from .rounds import whole_rounds
 from .settings import EngineSettings, Frozen
 
 MOST_VALUES = 64
 MOST_POINTS = 256
+# So many knobs may a sweep of all their combinations vary.
+MOST_SWEPT = 2
+# A search measures at most every third of the combinations, but not fewer than this.
+SEARCHED = 3
+LEAST_SEARCHED = 3
 RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:([+*])([\d.]+))?")
 WORDS: dict[str, Value] = {"true": True, "on": True, "false": False, "off": False, "default": None}
 
@@ -48,16 +61,33 @@ class Knob(Frozen):
 
 
 class SweepPlan(Frozen):
-    """Which knobs, and how many seconds the whole may take, engine starts included."""
+    """Which knobs, and how many seconds the whole may take, engine starts included.
 
-    knobs: Annotated[tuple[Knob, ...], Field(min_length=1, max_length=2)]
+    `search`: look for the best combination without measuring them all.
+    """
+
+    knobs: Annotated[tuple[Knob, ...], Field(min_length=1, max_length=4)]
     budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 3600
+    search: bool = False
 
     @model_validator(mode="after")
-    def _two_different(self) -> SweepPlan:
+    def _knobs_fit(self) -> SweepPlan:
         if len({knob.key for knob in self.knobs}) < len(self.knobs):
-            raise refused("accepted.two_knobs", "knobs")
+            raise refused("accepted.knobs_differ", "knobs")
+        if len(self.knobs) > MOST_SWEPT and not self.search:
+            raise refused("accepted.fewer_knobs", "knobs", most=MOST_SWEPT)
         return self
+
+    @property
+    def combinations(self) -> int:
+        return prod(len(knob.values) for knob in self.knobs)
+
+    @property
+    def most_points(self) -> int:
+        """How many points are measured at most."""
+        if not self.search:
+            return self.combinations
+        return min(self.combinations, max(LEAST_SEARCHED, self.combinations // SEARCHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +135,17 @@ class Sweep:
 
     @property
     def left(self) -> int:
-        """How many points have still to be measured."""
-        return sum(not point.settled for point in self.points)
+        """How many points have still to be measured; of a search under way at most."""
+        if self.plan.search and self.status == "done":
+            return 0
+        return self.plan.most_points - sum(point.settled and not self.cut_short(point) for point in self.points)
+
+    def cut_short(self, point: PointRecord) -> bool:
+        """Whether the sweep's time left the point fewer rounds than an interval needs."""
+        run = point.run
+        if run is None or run.measurement is None or run.status != "done" or self.plan.search:
+            return False
+        return run.measurement.budget_s < self.case.measurement.budget_s and whole_rounds(run) < MIN_ROUNDS
 
 
 def parsed_knob(text: str) -> Knob:
@@ -173,11 +212,12 @@ def _number(text: str) -> int | float | None:
 
 def points_of(plan: SweepPlan, case: Case) -> list[Point]:
     """Every combination of the values. Raises InvalidInput for a knob or value that the case does not allow."""
-    combinations = list(product(*(knob.values for knob in plan.knobs)))
-    if len(combinations) > MOST_POINTS:
-        raise InvalidInput("sweep.too_many_points", points=len(combinations), most=MOST_POINTS)
+    if plan.combinations > MOST_POINTS:
+        raise InvalidInput("sweep.too_many_points", points=plan.combinations, most=MOST_POINTS)
+    if plan.search and (given := next((knob for knob in plan.knobs if not knob.of_engines), None)):
+        raise InvalidInput("search.circumstance", knob=given.key)
     points = []
-    for number, values in enumerate(combinations):
+    for number, values in enumerate(product(*(knob.values for knob in plan.knobs))):
         own = case
         for knob, value in zip(plan.knobs, values, strict=True):
             own = changed(own, knob.name, value, knob.side)
@@ -209,6 +249,15 @@ def engine_starts(path: Sequence[Point], running: Counter[EngineSettings] | None
         count += (wanted - running).total()
         running = wanted
     return count
+
+
+def most_starts(points: Sequence[Point], count: int, running: Counter[EngineSettings]) -> int:
+    """How many engines start at most when `count` of the points are measured in whatever order."""
+    needed = [engines_of(point.case) for point in points]
+    if not needed or not count:
+        return 0
+    kept = reduce(and_, needed)
+    return (kept - running).total() + count * (needed[0] - kept).total()
 
 
 @dataclass(frozen=True, slots=True)

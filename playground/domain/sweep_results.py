@@ -68,6 +68,11 @@ def results(sweep: Sweep) -> list[PointResult]:
     return [result_of(point) for point in sweep.points]
 
 
+def shown(sweep: Sweep) -> list[PointResult]:
+    """The results that are worth a line: of a search, those of the points that it measured."""
+    return [point for point in results(sweep) if point.run_id is not None or not sweep.plan.search]
+
+
 def result_of(point: PointRecord) -> PointResult:
     """Reads every chunk of the point's run, once it is settled only the first time: not something to do over and
     over while it is measured."""

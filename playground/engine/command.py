@@ -98,6 +98,8 @@ def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
             raise InvalidInput(
                 "settings.choice_missing", **where, key=key, value=method, accepted=", ".join(accepted)
             )
+        if runtime.device == "cpu" and settings.synthetic:
+            raise InvalidInput("settings.no_synthetic", **where, key="speculation.rejection_sample_method")
     for word in settings.extra_flags:
         if word.startswith("--"):
             # Dots lead into a flag's JSON; vLLM takes underscores for dashes.

@@ -11,7 +11,7 @@ from ..charts import sweep_charts
 from ..compare import Comparison
 from ..domain.rounds import whole_rounds
 from ..domain.sweep import PointRecord, Sweep
-from ..domain.sweep_results import described
+from ..domain.sweep_results import described, shown
 from ..sweep import Sweeping
 from ..sweep_report import conclusions_of
 from ..sweep_tables import point_table
@@ -44,7 +44,7 @@ class SweepPainter:
 
     def _outcome(self, sweep: Sweep) -> str:
         locale, done = self._locale, sum(point.settled for point in sweep.points)
-        parts = [sweep.asked, say("whatif.done", locale, done=done, count=len(sweep.points))]
+        parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_points)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
         sentences = [say_problem(found, locale) for found in conclusions_of(sweep)]
         if sweep.status != "running":
@@ -55,7 +55,7 @@ class SweepPainter:
     def _table(self, sweep: Sweep) -> str:
         """As the list of runs wants it: a row opens its point's run."""
         headers, rows = point_table(sweep, self._locale)
-        runs = [point.run.id if point.run else None for point in sweep.points]
+        runs = [point.run_id for point in shown(sweep)]
         listed = [{"id": run, "cells": cells} for run, cells in zip(runs, rows, strict=True)]
         return json.dumps({"headers": headers, "rows": listed})
 
@@ -76,7 +76,7 @@ def progress(sweeping: Sweeping, locale: Locale) -> str:
     sweep, current = sweeping.sweep, sweeping.current
     if sweeping.finished:
         return ""
-    done, count = sum(point.settled for point in sweep.points), len(sweep.points)
+    done, count = sum(point.settled for point in sweep.points), sweep.plan.most_points
     parts = [say("whatif.done", locale, done=done, count=count)]
     if current is not None:
         point = next((point for point in sweep.points if point.run is current.run), None)

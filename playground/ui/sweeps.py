@@ -18,7 +18,7 @@ from ..domain.sweep_results import described
 from ..domain.validation import validate
 from ..host import Host
 from ..store import Summary
-from ..sweep import Sweeping, new_sweep, path_of
+from ..sweep import Sweeping, new_sweep, order_of
 from ..sweep_report import plan_sentences
 from ..text import Locale, say, say_problem
 from . import compare_tab, sweep_tab, sweep_view
@@ -249,6 +249,8 @@ def _named(one: Summary, locale: Locale) -> str:
 def _plan(sweep: Sweep, told: Estimate, locale: Locale) -> str:
     """What it will take, and the points in the order in which they are measured."""
     said = "".join(f"<p>{escape(say_problem(sentence, locale))}</p>" for sentence in plan_sentences(told))
-    points = "".join(f"<li>{escape(described(sweep, point.values))}</li>" for point in path_of(sweep))
+    if sweep.plan.search:
+        return said
+    points = "".join(f"<li>{escape(described(sweep, point.values))}</li>" for point in order_of(sweep).left)
     order = escape(say("whatif.order", locale))
     return f"{said}<details><summary>{order}</summary><ol>{points}</ol></details>"

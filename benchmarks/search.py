@@ -1,0 +1,155 @@
+"""Does a search find what the whole grid finds, in a third of its engine-seconds?
+
+Engine-seconds are those for which the engines are held: their starts and all that is measured. The gap is how far
+the setting that a search recommends lies below the grid's best.
+
+    python -m benchmarks.search          # on surfaces, with noise of many seeds, by sampler
+    python -m benchmarks.search --real   # on the CPU engine: the grid, then a search; records the grid
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from math import exp
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from playground import presets
+from playground.config import Config
+from playground.domain.merits import merits
+from playground.domain.recommendation import recommendation
+from playground.domain.settings import EngineSettings
+from playground.domain.sweep import Sweep, engines_of
+from playground.domain.sweep_results import results
+from playground.host import Host
+from playground.search import Search
+from playground.sweep import new_sweep
+
+from .common import folder
+from .surfaces import RECORDED, Surface, built, recorded
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+PRESET = Path(__file__).with_suffix(".toml")
+# Of the logarithm of a point's worth after six rounds.
+NOISES = (0.01, 0.03)
+WITHIN = 0.02
+
+
+def searched(
+    surface: Surface, noise: float, seed: int, sampler: Callable[[int], BaseSampler] | None = None
+) -> tuple[float, float]:
+    """One search: its share of the grid's engine-seconds, and its gap. The grid is taken to be free of noise."""
+    lots, sweep = random.Random(seed), surface.sweep()
+    search, running = Search(sweep, sampler), Counter[EngineSettings]()
+    told: dict[int, float] = {}
+    while (point := search.take(running)) is not None:
+        told[point.number] = surface.logs[point.number] + lots.gauss(0, noise)
+        search.tell(point, told[point.number])
+        running = engines_of(point.case)
+    chosen = max(told, key=lambda number: told[number])
+    # A point costs as much in both: one engine starts for it, side by side with the other one for the first.
+    return len(told) / len(surface.logs), 1 - exp(surface.logs[chosen] - max(surface.logs))
+
+
+def compare_samplers(seeds: int) -> None:
+    import optuna
+
+    samplers: dict[str, Callable[[int, int], BaseSampler]] = {
+        "GP": lambda seed, known: optuna.samplers.GPSampler(seed=1000 * seed + known, n_startup_trials=1),
+        "TPE": lambda seed, known: optuna.samplers.TPESampler(seed=1000 * seed + known, n_startup_trials=1),
+        "random": lambda seed, known: optuna.samplers.RandomSampler(seed=1000 * seed + known),
+    }
+    print("surface         points  noise  sampler  share mean  most   gap median  worst   within 2%")
+    for surface in [*built(), *([recorded()] if RECORDED.exists() else [])]:
+        for noise in NOISES:
+            for name, make in samplers.items():
+                found = [searched(surface, noise, seed, partial(make, seed)) for seed in range(seeds)]
+                shares, gaps = [share for share, _ in found], [gap for _, gap in found]
+                print(
+                    f"{surface.name:<15} {len(surface.logs):>6} {noise:>6.0%}  {name:<7} {fmean(shares):>11.1%}"
+                    f" {max(shares):>5.1%} {median(gaps):>11.1%} {max(gaps):>7.1%}"
+                    f" {sum(gap <= WITHIN for gap in gaps):>5}/{seeds}",
+                    flush=True,
+                )
+
+
+async def swept(*, search: bool) -> tuple[Sweep, float]:
+    """On a host of its own, from nothing: the sweep, and the seconds for which it held the engines."""
+    preset = presets.load(str(PRESET))
+    assert preset.sweep is not None
+    plan = preset.sweep.model_copy(update={"search": search})
+    with folder() as place:
+        host = Host(Config(db=place / "history.db", state=place / "state"))
+        host.open()
+        try:
+            sweep = new_sweep(plan, preset.case, preset.name)
+            sweeping = await asyncio.to_thread(host.sweeping, sweep)
+            began = time.monotonic()
+            await host.start(sweeping, "the benchmark")
+            while not sweeping.finished:  # noqa: ASYNC110 - it sends no event
+                await asyncio.sleep(0.2)
+            seconds = time.monotonic() - began
+        finally:
+            await host.close()
+    if sweep.status != "done":
+        raise SystemExit(f"the sweep ended as {sweep.status}: {sweep.problem}")
+    for merit in (found for point in results(sweep) for found in merits(sweep, point)):
+        print(merit.point.values, f"{exp(merit.log):.3f}", [f"{exp(end):.3f}" for end in merit.interval or ()])
+    print(f"{'search' if search else 'grid'}: {seconds:.0f} engine-seconds", flush=True)
+    return sweep, seconds
+
+
+async def real() -> None:
+    grid, whole = await swept(search=False)
+    record(grid, whole)
+    search, part = await swept(search=True)
+    best = {point.number: exp(found[0].log) for point in results(grid) if (found := merits(grid, point))}
+    chosen = recommendation(search).number
+    if chosen is None:
+        raise SystemExit("the search recommends nothing")
+    measured = sum(point.settled for point in search.points)
+    print(f"{measured} of {len(grid.points)} points, {part / whole:.1%} of the engine-seconds")
+    print(f"gap by the grid's own figures: {1 - best[chosen] / max(best.values()):.1%}")
+
+
+def record(grid: Sweep, seconds: float) -> None:
+    """The grid as a surface, its worth being B's speed-up over A."""
+    starts = [side.ready_after_s for point in grid.points if point.run for side in point.run.sides]
+    start_s = median(each for each in starts if each is not None)
+    found = [merits(grid, point)[0] for point in results(grid)]
+    document = {
+        "source": "measured: SmolLM2-135M on vLLM's CPU engine, two cores shared with other work",
+        "knobs": {knob.name: knob.values for knob in grid.plan.knobs},
+        "start_s": round(start_s, 1),
+        "point_s": round(seconds / len(found) - start_s, 1),
+        "points": [
+            {
+                "values": merit.point.values,
+                "speed_up": round(exp(merit.log), 4),
+                "interval": [round(exp(end), 4) for end in merit.interval or ()],
+            }
+            for merit in found
+        ],
+    }
+    RECORDED.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--seeds", type=int, default=20)
+    arguments = parser.parse_args()
+    if arguments.real:
+        asyncio.run(real())
+    else:
+        compare_samplers(arguments.seeds)

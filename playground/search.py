@@ -1,0 +1,192 @@
+"""Which point of a sweep to measure next, where not all are to be measured: Optuna proposes, by those that were.
+
+With the same few points its Gaussian process comes nearer to a grid's best than its other samplers: see
+benchmarks/search.py. A proposal follows from the results alone, so that a search that goes on later takes the way
+that it would have taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+from .domain.changes import Value
+from .domain.merits import merits
+from .domain.settings import EngineSettings
+from .domain.sweep import Knob, Point, PointRecord, Sweep, engines_of, most_starts, points_of
+from .domain.sweep_results import result_of
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+
+# A log: 1%. After so many points a knob that are not better by so much than all before them, the search ends.
+BETTER = 0.01
+PATIENCE = 6
+SEED = 1
+
+Place = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where one knob's values lie: numbers by size, words each by itself.
+
+    Of numbers above 0 the logs: from 1 to 2 most settings change as much as from 8 to 16.
+    """
+
+    places: dict[Value, float]
+    ordinal: bool
+
+    @classmethod
+    def of(cls, knob: Knob) -> Axis:
+        numbers = [
+            value for value in knob.values if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        if len(numbers) < len(knob.values):
+            return cls({value: float(number) for number, value in enumerate(knob.values)}, ordinal=False)
+        scale = log if min(numbers) > 0 else float
+        return cls({value: scale(value) for value in sorted(numbers)}, ordinal=True)
+
+    @property
+    def middle(self) -> Value:
+        values = list(self.places)
+        return values[len(values) // 2 if self.ordinal else 0]
+
+    @property
+    def distribution(self) -> BaseDistribution:
+        """For Optuna."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+        found = list(self.places.values())
+        return FloatDistribution(found[0], found[-1]) if self.ordinal else CategoricalDistribution(found)
+
+    def farthest(self, place: float) -> float:
+        """The value's place that is farthest from this one."""
+        return max(self.places.values(), key=lambda other: self.distance(place, other))
+
+    def distance(self, one: float, other: float) -> float:
+        """From 0 to 1."""
+        if not self.ordinal:
+            return float(one != other)
+        found = list(self.places.values())
+        return abs(one - other) / ((found[-1] - found[0]) or 1.0)
+
+
+class Search:
+    """The order of a search: `take` a point, `learn` what it came to."""
+
+    def __init__(self, sweep: Sweep, sampler: Callable[[int], BaseSampler] | None = None) -> None:
+        self._sweep = sweep
+        self._sampler = sampler or gaussian_process
+        self._left = {point.number: point for point in points_of(sweep.plan, sweep.case)}
+        self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]
+        self._start = self._place(self._own_values())
+        # In the order in which they were measured. None: failed, or nothing was good.
+        self._worth: dict[Place, float | None] = {}
+        known = [(point.run.id, point) for point in sweep.points if point.settled and point.run is not None]
+        for _, point in sorted(known, key=lambda item: item[0]):
+            self.learn(point)
+
+    @property
+    def left(self) -> list[Point]:
+        """The points that may still be taken."""
+        return list(self._left.values()) if self.most else []
+
+    @property
+    def most(self) -> int:
+        """How many points will still be taken at most."""
+        plan = self._sweep.plan
+        taken = plan.combinations - len(self._left)
+        spent = enough(list(self._worth.values()), len(self._axes))
+        return 0 if spent else max(plan.most_points - taken, 0)
+
+    def starts(self, running: Counter[EngineSettings]) -> int:
+        """How many engines start for them at most."""
+        return most_starts(self.left, self.most, running)
+
+    def learn(self, record: PointRecord) -> None:
+        """Take in what a point came to. Reads its whole run."""
+        found = merits(self._sweep, result_of(record))
+        self.tell(record, found[0].log if found else None)
+
+    def tell(self, point: PointRecord | Point, worth: float | None) -> None:
+        """Take in a point's worth: a log that rises with it; None: it failed."""
+        self._left.pop(point.number, None)
+        self._worth[self._place(point.values)] = worth
+
+    def take(self, running: Counter[EngineSettings]) -> Point | None:
+        """The point to measure now, or None where further ones are unlikely to pay.
+
+        It is the one nearest to what is wanted; of equally near ones that which starts the fewest engines.
+        """
+        if not self.left:
+            return None
+        wanted = self._wanted()
+
+        def cost(point: Point) -> tuple[float, int]:
+            steps = zip(self._axes, self._place(point.values), wanted, strict=True)
+            distance = sum(axis.distance(one, other) ** 2 for axis, one, other in steps)
+            return distance, (engines_of(point.case) - running).total()
+
+        return self._left.pop(min(self.left, key=cost).number)
+
+    def _wanted(self) -> Place:
+        """First the start, then each knob by itself at its farthest value, then what Optuna proposes.
+
+        Left to itself with so few points, the sampler turns all knobs at once, and which one it was that mattered
+        stays unknown.
+        """
+        known = len(self._worth)
+        if known == 0:
+            return self._start
+        if known <= len(self._axes):
+            turned = self._axes[known - 1].farthest(self._start[known - 1])
+            return (*self._start[: known - 1], turned, *self._start[known:])
+        return proposal(self._axes, self._worth, self._sampler(known))
+
+    def _own_values(self) -> tuple[Value, ...]:
+        """What the search starts from: the settings as they are, if that is one of the points, else the middle."""
+        middle = tuple(axis.middle for axis in self._axes)
+        return next((point.values for point in self._left.values() if point.case == self._sweep.case), middle)
+
+    def _place(self, values: Sequence[Value]) -> Place:
+        return tuple(axis.places[value] for axis, value in zip(self._axes, values, strict=True))
+
+
+def enough(worth: Sequence[float | None], knobs: int) -> bool:
+    """Whether the last points, in the order in which they were measured, were no better than those before."""
+    before, last = worth[: -PATIENCE * knobs], worth[-PATIENCE * knobs :]
+    best = max((value for value in before if value is not None), default=None)
+    return best is not None and all(value is None or value < best + BETTER for value in last)
+
+
+def gaussian_process(known: int) -> BaseSampler:
+    """The sampler of the proposal after so many points: the same lots are drawn where the results are the same."""
+    # These take seconds to import, which only a search need wait for.
+    import torch
+    from optuna.samplers import GPSampler
+
+    # Its matrices are small: with more threads it is slower, the more so beside engines that use all cores.
+    torch.set_num_threads(1)
+    return GPSampler(seed=SEED + known, n_startup_trials=1)
+
+
+def proposal(axes: Sequence[Axis], worth: Mapping[Place, float | None], sampler: BaseSampler) -> Place:
+    """Where Optuna expects the greatest gain, knowing one place at least. It may be a place that was measured."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    space = {str(number): axis.distribution for number, axis in enumerate(axes)}
+    # A failed point counts as bad as the worst of the others: the sampler would pass over a failed trial.
+    worst = min((value for value in worth.values() if value is not None), default=0.0)
+    for place, value in worth.items():
+        params = {str(number): value for number, value in enumerate(place)}
+        told = worst if value is None else value
+        study.add_trial(optuna.create_trial(params=params, distributions=space, value=told))
+    asked = study.ask(fixed_distributions=space).params
+    return tuple(asked[str(number)] for number in range(len(axes)))

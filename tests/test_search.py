@@ -1,0 +1,269 @@
+"""A search finds what the grid would with a third of its points, goes on where it was, and outlives failures."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from conftest import until
+from measured_run import measured_run
+from sweep_run import base_case
+from test_compare import SIDES, fake_runtime, host, workload  # noqa: F401
+from test_schema import check
+
+from benchmarks.search import WITHIN, searched
+from benchmarks.surfaces import Surface, built, recorded
+from playground.__main__ import main
+from playground.charts.sweep import sweep_charts
+from playground.domain.errors import InvalidInput
+from playground.domain.knobs import Case
+from playground.domain.measurement import MIN_ROUNDS, Measurement
+from playground.domain.merits import merits
+from playground.domain.recommendation import recommendation
+from playground.domain.settings import EngineSettings, Knobs
+from playground.domain.sides import Side
+from playground.domain.sweep import Knob, Point, Sweep, SweepPlan
+from playground.domain.sweep_results import results
+from playground.domain.workload import ConcurrencyProfile
+from playground.host import Host
+from playground.search import BETTER, PATIENCE, Axis, Search, enough
+from playground.sweep import estimate, new_sweep
+from playground.sweep_report import conclusions_of, plan_document, sweep_document
+from playground.sweep_tables import point_table
+
+SURFACES = {surface.name: surface for surface in [*built(), recorded()]}
+FEW = Measurement(
+    profile=ConcurrencyProfile(requests=2), max_rounds=20, target_width=0.005, budget_s=2, check_outputs=True
+)
+
+
+def search_over(*knobs: Knob, case: Case | None = None, budget_s: float = 600) -> Sweep:
+    made = case or Case(sides=SIDES, workload=workload(6), measurement=FEW)
+    return new_sweep(SweepPlan(knobs=knobs, search=True, budget_s=budget_s), made)
+
+
+def path(surface: Surface, search: Search, limit: int = 1000) -> list[Point]:
+    """Points as a search takes them, told without noise."""
+    taken: list[Point] = []
+    while len(taken) < limit and (point := search.take(Counter())) is not None:
+        search.tell(point, surface.logs[point.number])
+        taken.append(point)
+    return taken
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_near_the_best_for_a_third(name: str) -> None:
+    share, gap = searched(SURFACES[name], noise=0.005, seed=0)
+    assert share <= 1 / 3
+    assert gap <= WITHIN
+
+
+def test_it_goes_on_where_it_was() -> None:
+    """What was told before is all that counts: the rest of the way is the same."""
+    surface = SURFACES["k x lookup, 4"]
+    whole = path(surface, Search(surface.sweep()))
+    assert len(whole) > 6
+    again = Search(surface.sweep())
+    for point in whole[:5]:
+        again.tell(point, surface.logs[point.number])
+    assert [point.number for point in path(surface, again)] == [point.number for point in whole[5:]]
+
+
+def test_it_starts_from_the_settings_as_they_are_and_turns_one_knob_at_a_time() -> None:
+    surface = SURFACES["k x lookup, 4"]
+    first = [point.values for point in path(surface, Search(surface.sweep()), limit=3)]
+    assert first == [(5, 2), (1, 2), (5, 4)] or first == [(5, 2), (1, 2), (5, 1)]
+    # Where those are not among the points: from the middle.
+    batching = SURFACES["batching"]
+    assert path(batching, Search(batching.sweep()), limit=1)[0].values == (64, 4096)
+
+
+def test_a_failed_point_does_not_end_it() -> None:
+    surface = SURFACES["k x lookup, 4"]
+    search, taken = Search(surface.sweep()), list[int]()
+    while (point := search.take(Counter())) is not None:
+        taken.append(point.number)
+        search.tell(point, None if point.values[0] in (1, 5) else surface.logs[point.number])
+    assert len(set(taken)) == len(taken) > 5
+    assert any(surface.sweep().points[number].values[0] not in (1, 5) for number in taken)
+
+
+def test_where_all_fail_it_ends() -> None:
+    surface = SURFACES["k x lookup, 4"]
+    search, taken = Search(surface.sweep()), 0
+    while (point := search.take(Counter())) is not None:
+        search.tell(point, None)
+        taken += 1
+    assert taken == surface.sweep().plan.most_points
+
+
+def test_enough() -> None:
+    assert not enough([], 1)
+    assert not enough([0.0] * PATIENCE, 1)
+    assert enough([0.0] * (PATIENCE + 1), 1)
+    assert not enough([0.0] * (PATIENCE + 1), 2)
+    assert enough([0.0, *[None] * PATIENCE], 1)
+    assert not enough([None] * 50, 1)
+    assert not enough([0.0] * PATIENCE + [2 * BETTER], 1)
+    assert enough([0.0] * PATIENCE + [BETTER / 2], 1)
+
+
+def test_numbers_lie_by_their_logs_and_words_apart() -> None:
+    doubling = Axis.of(Knob(name="k", values=(8, 1, 4, 2)))
+    assert [
+        doubling.distance(doubling.places[1], doubling.places[value]) for value in (1, 2, 4, 8)
+    ] == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert Axis.of(Knob(name="temperature", values=(0, 0.5, 1))).distance(0, 0.5) == 0.5
+    for values in (("a", "b", "c"), (True, False), (None, 1)):
+        words = Axis.of(Knob(name="dtype", values=values))
+        assert {words.distance(0, other) for other in range(1, len(values))} == {1}
+    assert Axis.of(Knob(name="k", values=(3,))).distance(0, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"), [((2,), 2), ((4,), 3), ((12,), 4), ((8, 2), 5), ((4, 4, 4), 21), ((4, 4, 4, 4), 85)]
+)
+def test_at_most_a_third(sizes: tuple[int, ...], most: int) -> None:
+    names = ("max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
+    knobs = tuple(
+        Knob(name=name, values=tuple(range(64, 64 + size))) for name, size in zip(names, sizes, strict=False)
+    )
+    assert SweepPlan(knobs=knobs, search=True).most_points == most
+
+
+def test_more_than_two_knobs_need_a_search() -> None:
+    knobs = tuple(Knob(name=name, values=(1,)) for name in ("k", "prompt_lookup_min", "max_num_seqs"))
+    assert SweepPlan(knobs=knobs, search=True).knobs == knobs
+    with pytest.raises(ValueError, match="search"):
+        SweepPlan(knobs=knobs)
+
+
+def test_a_circumstance_is_not_searched() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        search_over(Knob(name="k", values=(1, 2)), Knob(name="concurrency", values=(1, 2)))
+    assert caught.value.message_id == "search.circumstance"
+
+
+def two_points(knob: Knob) -> Sweep:
+    """Side "quick" takes half of the other's time at the first point, and the same at the second."""
+    sides = tuple(Side(label=label, engine=EngineSettings(target="m")) for label in ("plain", "quick"))
+    sweep = search_over(knob, case=Case(sides=sides, workload=workload(), measurement=FEW))
+    for point in sweep.points:
+        point.run = measured_run()
+    slow = sweep.points[1].run
+    assert slow is not None
+    slow.sides[1].trials = [
+        type(trial)(trial.round, trial.started_ms, other.requests, complete=True)
+        for trial, other in zip(slow.sides[1].trials, slow.sides[0].trials, strict=True)
+    ]
+    return sweep
+
+
+@pytest.mark.parametrize("side", ["B", "quick"])
+def test_a_side_that_stays_is_what_the_others_are_compared_with(side: str) -> None:
+    sweep = two_points(Knob(name="max_num_seqs", values=(1, 2), side=side))
+    [fast], [slow] = (merits(sweep, point) for point in results(sweep))
+    assert fast.side.verdict is not None
+    assert fast.side.verdict.speed_up is not None
+    assert fast.log == pytest.approx(0.69, abs=0.05)
+    assert slow.log == pytest.approx(0, abs=0.01)
+    best = recommendation(sweep)
+    assert (best.values, best.side) == ((1,), "quick")
+
+
+def test_where_all_sides_turn_each_is_worth_what_it_reached() -> None:
+    sweep = two_points(Knob(name="max_num_seqs", values=(1, 2)))
+    fast, plain = merits(sweep, results(sweep)[0])
+    assert (fast.side.label, plain.side.label) == ("quick", "plain")
+    assert fast.log - plain.log == pytest.approx(0.69, abs=0.05)
+    assert fast.interval is not None
+    assert fast.interval[0] < fast.log < fast.interval[1]
+
+
+def test_three_knobs_are_shown_without_a_map() -> None:
+    knobs = (Knob(name=name, values=(1, 2), side="quick") for name in ("k", "prompt_lookup_min", "max_num_seqs"))
+    sweep = search_over(*knobs, case=base_case())
+    for point in sweep.points[:2]:
+        point.run = measured_run()
+    assert len(point_table(sweep, "en")[1]) == 2
+    assert sweep_charts(sweep, "en")
+    check("sweep", sweep_document(sweep))
+
+
+async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:  # noqa: F811
+    sweeping = host.sweeping(sweep)
+    await host.start(sweeping, "a test")
+    if stop_after is not None:
+        await until(lambda: sum(point.settled for point in sweep.points) >= stop_after, within_s=60)
+        sweeping.stop()
+    await until(lambda: sweeping.finished, within_s=120)
+    kept = host.history.sweep(sweep.id)
+    assert kept is not None
+    return kept
+
+
+async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
+    """With stand-ins for engines."""
+    sweep = search_over(Knob(name="k", values=tuple(range(1, 10))))
+    stopped = await swept(host, sweep, stop_after=2)
+    assert (stopped.status, stopped.plan.search) == ("stopped", True)
+    before = {point.number: point.run.id for point in stopped.points if point.settled and point.run}
+    assert stopped.left == 3 - len(before) > 0
+    done = await swept(host, stopped)
+    assert (done.status, done.left) == ("done", 0)
+    runs = {point.number: point.run for point in done.points if point.settled and point.run}
+    assert len(runs) == 3
+    assert all(runs[number].id == run for number, run in before.items())
+    assert runs.keys() >= {4, 0}
+    for run in runs.values():
+        assert run.measurement is not None
+        assert (run.measurement.max_rounds, run.measurement.check_outputs) == (MIN_ROUNDS, False)
+    document = check("sweep", sweep_document(done))
+    assert document["search"] is True
+    assert "search.measured" in {sentence.message_id for sentence in conclusions_of(done)}
+
+
+async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:  # noqa: F811
+    (host.config.models / "other").symlink_to(host.config.models / "model")
+    sweep = search_over(Knob(name="target", values=("model", "gone", "other"), side="B"))
+    done = await swept(host, sweep)
+    assert [point.run and point.run.status for point in done.points] == ["done", "failed", "done"]
+    assert done.status == "done"
+
+
+def test_the_estimate_is_of_what_a_search_measures_at_most(host: Host) -> None:  # noqa: F811
+    knobs = (Knob(name="max_num_seqs", values=(1, 2, 3, 4), side="A"), Knob(name="k", values=(1, 2, 3), side="B"))
+    case = Case(sides=SIDES, workload=workload(), measurement=Measurement())
+    told = estimate(host.history, search_over(*knobs, case=case), "cpu")
+    assert (told.points, told.engine_starts) == (4, 8)
+    fixed_first = estimate(host.history, search_over(knobs[1], case=case), "cpu")
+    assert (fixed_first.points, fixed_first.engine_starts) == (3, 4)
+    assert told.total_s <= 600
+    check("sweep_plan", plan_document(told))
+
+
+def test_command_line(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    knobs = ["--knob", "k=1..8", "--knob", "prompt_lookup_min=1,2", "--knob", "B.max_num_seqs=2,4"]
+    assert main(["sweep", "smollm2-ngram", *knobs, "--search", "--plan", "--json"]) == 0
+    assert check("sweep_plan", json.loads(capsys.readouterr().out))["points"] == 10
+
+
+@pytest.mark.parametrize("knobs", [["concurrency=1,2"], ["k=1", "k=1"], ["nonsense=1"]])
+def test_command_line_bad_input(knobs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    given = [argument for knob in knobs for argument in ("--knob", knob)]
+    assert main(["sweep", "smollm2-ngram", *given, "--search"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.strip().splitlines()) == 1
+
+
+def test_a_knob_of_one_side_only_starts_one_engine_a_point() -> None:
+    knobs = Knobs(max_num_seqs=2)
+    case = Case(
+        sides=(SIDES[0], Side(label="B", engine=EngineSettings(target="model", knobs=knobs))),
+        workload=workload(),
+        measurement=FEW,
+    )
+    search = Search(search_over(Knob(name="max_num_seqs", values=(1, 2, 4, 8), side="B"), case=case))
+    assert search.starts(Counter()) == 1 + 3
