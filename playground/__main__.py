@@ -21,6 +21,7 @@ from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.rounds import whole_rounds
 from .domain.sweep import Sweep
+from .domain.validation import validate
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
@@ -107,11 +108,11 @@ def _positive(text: str) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    preset = presets.load(arguments.preset)
+    preset = sweep_cli.preset_of(arguments.preset)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         given = {**workload.model_dump(), "prompt": arguments.prompt}
-        workload = presets.validate(Workload, given, where="--prompt")
+        workload = validate(Workload, given, where="--prompt")
     if measurement is None and arguments.prompts is not None:
         raise InvalidInput("cli.prompts_need_measured")
     if measurement is not None and (arguments.prompt or arguments.prompts):
@@ -126,9 +127,10 @@ async def _run_comparison(
     preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
 ) -> Run:
     host = Host(Config.from_environment())
+    # Checked first: for what can't be, not even a database is made.
+    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
     host.open()
     try:
-        comparison = host.comparison(preset.sides, workload, measurement, preset.name)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, comparison.stop)
@@ -166,7 +168,7 @@ def _load(arguments: argparse.Namespace) -> int:
     asked = attached.prompts_for(arguments.prompt, arguments.prompts)
     sampling = attached.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
-    profile = presets.validate(
+    profile = validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
     driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))

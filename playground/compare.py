@@ -97,6 +97,10 @@ class Comparison:
             # Read now: an uploaded file may be gone when the run's turn comes.
             self._prompts = self._resolved(plan)
 
+    def check_runtimes(self) -> None:
+        """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
+        prepare.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""
         for side in self.run.sides:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .claims import claim_of
 from .domain.accuracy import statements
 from .domain.agreement import run_agreements
 from .domain.records import Problem, Run
@@ -12,7 +13,7 @@ from .findings import drift_of
 
 def conclusions(run: Run) -> list[Problem]:
     """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
-    answers agree, and how accurate they are."""
+    answers agree, how accurate they are, and what becomes of the claim that the preset is about."""
     plan = run.measurement
     rounds = rounds_of(run)
     found = run_verdicts(run, rounds)
@@ -41,7 +42,8 @@ def conclusions(run: Run) -> list[Problem]:
         side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
-    return sentences + statements(run)
+    told = claim_of(run)
+    return sentences + statements(run) + (told.sentences() if told else [])
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:

@@ -94,7 +94,9 @@ class Host:
         self.latest = comparison
 
     async def start(self, job: Comparison | Sweeping, where: str, *, wait: bool = False) -> None:
-        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting."""
+        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting, and
+        InvalidInput for what a runtime does not have."""
+        await asyncio.to_thread(job.check_runtimes)
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[job.id] = job

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from . import models, preflight
 from .config import Config
 from .domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
 from .domain.records import Counters, Problem, Run
-from .domain.settings import AttachedEndpoint, EngineSettings
+from .domain.settings import AttachedEndpoint, EngineSettings, SideSettings
 from .engine import command, devices, gpu_load, runtime, telemetry
 from .engine.pool import Pool, Wanted
 from .engine.server import Engine
@@ -78,20 +78,29 @@ def check(config: Config, run: Run) -> None:
     """Raises InvalidInput for what this host does not allow. Nothing has started then."""
     labels = Counter(side.label for side in run.sides)
     if (twice := labels.most_common(1)) and twice[0][1] > 1:
-        raise InvalidInput("settings.same_label", label=twice[0][0])
+        raise InvalidInput("settings.same_label", side=twice[0][0], key="label", label=twice[0][0])
     for side in run.sides:
         settings = side.settings
         if isinstance(settings, AttachedEndpoint):
             _endpoint(config, settings)
             continue
         if settings.extra_flags and not config.extra_flags:
-            raise InvalidInput("settings.extra_flags_off", side=side.label)
+            raise InvalidInput("settings.extra_flags_off", side=side.label, key="extra_flags")
         if settings.trust_remote_code and not config.trust_remote_code:
-            raise InvalidInput("settings.remote_code_off", side=side.label)
+            raise InvalidInput("settings.remote_code_off", side=side.label, key="trust_remote_code")
         runtime.interpreter(config, settings.runtime)
         for name in (settings.target, settings.draft):
             if name:
                 models.check_allowed(config, name)
+
+
+def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) -> None:
+    """Raises InvalidInput for what a side's runtime lacks; sides come with their labels. Takes an import of vLLM
+    the first time."""
+    own = [(label, settings) for label, settings in sides if isinstance(settings, EngineSettings)]
+    probed = {name: runtime.probe(config, name) for name in {settings.runtime for _, settings in own}}
+    for label, settings in own:
+        command.check(settings, probed[settings.runtime], label)
 
 
 async def prepare(config: Config, pool: Pool, live: Live) -> list[Serving]:

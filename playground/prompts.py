@@ -21,9 +21,9 @@ from tokenizers import Tokenizer
 from .domain.errors import InvalidInput
 from .domain.measurement import Measurement, SyntheticPrompts
 from .domain.records import Problem
+from .domain.validation import nearest_of
 from .domain.workload import Conversation, Message, Prompt, Workload
 from .load.stream import mended
-from .presets import nearest_of
 
 FOLDER = Path(__file__).parent / "prompt_sets"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}

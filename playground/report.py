@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from .attached import Driven
+from .claims import claim_of
 from .domain.accuracy import is_right, run_accuracy
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
+from .domain.claims import Claimed
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .domain.remedies import change_label, remedy_of
@@ -41,6 +43,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "accuracy": _accuracy(run),
+        "claim": claim_document(claim_of(run), locale),
         "findings": [_finding(found, locale) for found in findings(run)],
     }
 
@@ -125,6 +128,17 @@ def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
         "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+    }
+
+
+def claim_document(claimed: Claimed | None, locale: Locale) -> dict[str, Any] | None:
+    if claimed is None:
+        return None
+    return {
+        "claim": say_problem(claimed.claim, locale),
+        "measured": say_problem(claimed.measured, locale),
+        "outcome": claimed.standing,
+        "reason": None if claimed.reason is None else say_problem(claimed.reason, locale),
     }
 
 

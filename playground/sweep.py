@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from statistics import fmean, median
 
+from . import prepare
 from .compare import Comparison, new_run_id
 from .config import Config
 from .domain.errors import PlaygroundError
@@ -70,7 +71,7 @@ class Grid:
     """The order of a sweep of all combinations: few engines start."""
 
     def __init__(self, sweep: Sweep) -> None:
-        settled = {point.number for point in sweep.points if point.settled}
+        settled = {point.number for point in sweep.points if point.settled and not sweep.cut_short(point)}
         self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
 
     @property
@@ -150,6 +151,11 @@ class Sweeping:
         for point in self._order.left:
             self._comparison(point, point.case.measurement).check()
 
+    def check_runtimes(self) -> None:
+        """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
+        sides = [(side.label, side.engine) for point in self._order.left for side in point.case.sides]
+        prepare.check_runtimes(self._config, sides)
+
     def stop(self) -> None:
         """End it now; what was measured stays, and it can go on later."""
         self._stopping = True
@@ -168,17 +174,23 @@ class Sweeping:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await asyncio.to_thread(self._history.begin_sweep, self.sweep)
-            while not self._stopping and (point := await asyncio.to_thread(self._order.take, self._running)):
-                self._taken.append(self.sweep.points[point.number])
-                if self._stopping:
+            while not self._stopping:
+                point = await asyncio.to_thread(self._order.take, self._running)
+                if point is None and self._again():
+                    continue
+                if point is None or self._stopping:
                     break
+                self._taken.append(self.sweep.points[point.number])
                 share_s = _share_s(self._left_s(point), 1 + self._order.most)
                 if share_s < LEAST_ROUNDS_S:
                     self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
                     break
                 await self._measure(point, share_s)
             complete = not self._order.most and all(record.settled for record in self._taken)
-            status = "done" if complete else "stopped"
+            short = sum(map(self.sweep.cut_short, self.sweep.points))
+            if complete and short:
+                self.sweep.problem = Problem("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
+            status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
             raise
@@ -187,6 +199,20 @@ class Sweeping:
             self.sweep.problem = self._problem_of(error)
         finally:
             await asyncio.shield(self._finish(status))
+
+    def _again(self) -> bool:
+        """Points that were cut short get another turn, if more time is left for each than it had."""
+        order = Grid(self.sweep)
+        had = [
+            point.run.measurement.budget_s
+            for point in self.sweep.points
+            if self.sweep.cut_short(point) and point.run is not None and point.run.measurement is not None
+        ]
+        left_s = self._deadline - time.monotonic() - order.starts(self._running) * self._each_start_s
+        if not had or _share_s(left_s, order.most) <= max(had):
+            return False
+        self._order = order
+        return True
 
     def _left_s(self, point: Point) -> float:
         """Seconds left for measuring this point and those after it, their engines' starts not included."""
@@ -210,7 +236,7 @@ class Sweeping:
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
-        record.run = self.current.run
+        record.run, record.result = self.current.run, None
         self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()

@@ -13,6 +13,7 @@ from .domain.errors import InvalidInput
 from .domain.measurement import Measurement
 from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
 from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, shown
+from .domain.validation import validate
 from .facts import number
 from .host import Host
 from .printed import UNITS, print_json
@@ -68,13 +69,13 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
         return _resumed(host, arguments)
     if arguments.preset is None:
         raise InvalidInput("cli.sweep_of_what")
-    preset = presets.load(arguments.preset)
+    preset = preset_of(arguments.preset)
     plan = preset.sweep
     if arguments.knob:
         knobs = tuple(parsed_knob(text) for text in arguments.knob)
         budget_s = plan.budget_s if plan else DEFAULT_MINUTES * 60
         values = {"knobs": knobs, "budget_s": budget_s, "search": arguments.search}
-        plan = presets.validate(SweepPlan, values, where="--knob")
+        plan = validate(SweepPlan, values, where="--knob")
     if plan is None:
         raise InvalidInput("sweep.no_knobs", preset=preset.name)
     if arguments.search:
@@ -84,9 +85,17 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
     case = preset.case
     if arguments.prompts:
         measurement = {**case.measurement.model_dump(), "prompts": arguments.prompts}
-        asked = presets.validate(Measurement, measurement, where="--prompts")
+        asked = validate(Measurement, measurement, where="--prompts")
         case = case.model_copy(update={"measurement": asked})
     return new_sweep(plan, case, preset.name)
+
+
+def preset_of(name_or_path: str) -> presets.Preset:
+    """What was read otherwise than it is written is said on standard error."""
+    preset = presets.load(name_or_path)
+    for note in preset.notes:
+        print(say_problem(note), file=sys.stderr)
+    return preset
 
 
 def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:

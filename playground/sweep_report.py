@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from .claims import claim_of
 from .domain.prediction import Prediction, accuracy
 from .domain.recommendation import recommendation
 from .domain.records import Problem
@@ -21,7 +22,7 @@ from .domain.sweep_results import (
     synthetic,
 )
 from .findings import sweep_findings
-from .report import SCHEMA_VERSION, problem_document, side_figures_document, verdict_document
+from .report import SCHEMA_VERSION, claim_document, problem_document, side_figures_document, verdict_document
 from .sweep import BESIDE
 from .text import Locale, say_problem
 
@@ -53,7 +54,8 @@ def plan_sentences(told: Estimate) -> list[Problem]:
 
 
 def conclusions_of(sweep: Sweep) -> list[Problem]:
-    """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work."""
+    """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work, and what
+    becomes of the claim that the preset is about."""
     found = results(sweep)
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
     if sweep.plan.search:
@@ -70,7 +72,8 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
             sentences.append(Problem("sweep.point_failed", params))
     if sweep.problem is not None:
         sentences.append(sweep.problem)
-    return sentences
+    claimed = claim_of(sweep)
+    return sentences + (claimed.sentences() if claimed else [])
 
 
 def searched(sweep: Sweep) -> Problem:
@@ -121,6 +124,7 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
         "points": [_point(sweep, point, predicted, locale) for point in results(sweep)],
         "recommended": {"values": values, "side": best.side, "reason": say_problem(best.reason, locale)},
         "prediction_error": None if errors is None else say_problem(errors, locale),
+        "claim": claim_document(claim_of(sweep), locale),
         "problem": problem_document(sweep.problem, locale),
     }
 

@@ -256,19 +256,23 @@ async def test_a_preset_on_the_command_line(tmp_path: Path) -> None:
 )
 def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
     with gr.Blocks():
-        made = form.build(config, OWN, True)
+        made = form.build(config, 0, OWN, True)
     shown = form.updates(made, side)
     assert set(shown) <= set(made.outputs())
     theirs = isinstance(side.engine, AttachedEndpoint)
     assert (shown[made.endpoint]["visible"], shown[made.engine]["visible"]) == (theirs, not theirs)
     given = {part: value.get("value") if isinstance(value, dict) else value for part, value in shown.items()}
-    assert form.read(made, {part: given.get(part) for part in made.components()}) == side
+    assert form.read(made, {part: given.get(part) for part in made.fields.values()}) == (side, [])
 
 
 def test_the_form_says_what_is_no_address(config: Config) -> None:
     with gr.Blocks():
-        made = form.build(config, OWN, True)
-    given = dict.fromkeys(made.components(), "x") | {made.base_url: "http://me:sk-s@host", made.api: "chat"}
+        made = form.build(config, 0, OWN, True)
+    fields = made.fields
+    given = dict.fromkeys(fields.values(), "x") | {
+        fields["base_url"]: "http://me:sk-s@host",
+        fields["api"]: "chat",
+    }
     with pytest.raises(InvalidInput) as caught:
         form.read(made, given)
     assert "sk-s" not in say_problem(caught.value)

@@ -12,6 +12,7 @@ from playground.config import Config
 from playground.domain.base_url import BaseUrl, without_secrets
 from playground.domain.errors import InvalidInput
 from playground.domain.settings import AttachedEndpoint
+from playground.domain.validation import validate
 from playground.load.endpoint import Endpoint
 from playground.text import LOCALES, say_problem
 
@@ -55,7 +56,7 @@ def test_what_is_no_address(text: str) -> None:
     with pytest.raises(InvalidInput) as typed:
         Endpoint.from_url(text, "m")
     with pytest.raises(InvalidInput) as made:
-        presets.validate(AttachedEndpoint, {"base_url": text, "model": "m"}, where="A")
+        validate(AttachedEndpoint, {"base_url": text, "model": "m"}, where="A")
     for error in (typed.value, made.value):
         assert error.message_id == "endpoint.bad_url"
         assert all("sk-s" not in say_problem(error, locale) for locale in LOCALES)

@@ -11,7 +11,7 @@ import pytest
 
 from playground.domain.errors import InvalidInput
 from playground.domain.settings import EngineSettings
-from playground.engine.command import PER_STEP_FLAG, Command, build
+from playground.engine.command import PER_STEP_FLAG, Command, build, check
 from playground.engine.devices import Placement
 from playground.engine.runtime import Runtime
 
@@ -133,10 +133,13 @@ def test_knob(knob: str, value: object, argv: list[str]) -> None:
 
 
 def test_a_knob_that_the_runtime_lacks_is_refused() -> None:
+    settings = EngineSettings.model_validate({"target": "t", "knobs": {"block_size": 16}})
     with pytest.raises(InvalidInput) as caught:
-        built({"knobs": {"attention_backend": "X"}})
+        check(settings, runtime(), "A")
     assert caught.value.message_id == "settings.flag_missing"
-    assert caught.value.params == {"flag": "--attention-backend", "version": "0.32.0"}
+    assert (
+        caught.value.params | {"side": "A", "key": "knobs.block_size", "version": "0.32.0"} == caught.value.params
+    )
 
 
 def test_speculation() -> None:

@@ -34,7 +34,13 @@ SIDES = (
 def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """`python -m fake_server` takes and ignores an engine's own arguments."""
     runtime = Runtime(
-        "default", Path(sys.executable), "0.32.0", "cpu", "fake_server", None, frozenset({"--dtype"})
+        "default",
+        Path(sys.executable),
+        "0.32.0",
+        "cpu",
+        "fake_server",
+        None,
+        frozenset({"--dtype", "--speculative-config"}),
     )
     monkeypatch.setattr(prepare.runtime, "probe", lambda config, name: runtime)
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)

@@ -13,11 +13,11 @@ from playground import models
 from playground.charts import charts_of
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.records import Chunk, RequestTrace, Run, SideRecord, Trial
+from playground.domain.records import Chunk, Problem, RequestTrace, Run, SideRecord, Trial
 from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.validation import validate
 from playground.domain.workload import Message, Sampling, Workload
 from playground.host import Host
-from playground.presets import validate
 from playground.store import History
 
 
@@ -49,7 +49,7 @@ def test_a_blank_prompt_is_said_plainly() -> None:
     with pytest.raises(InvalidInput) as caught:
         validate(Workload, {"prompt": "  "}, where="prompt")
     assert caught.value.message_id == "settings.invalid"
-    assert caught.value.params["detail"] == "the prompt is empty"
+    assert caught.value.params["detail"] == Problem("accepted.prompt")
 
 
 @pytest.mark.parametrize("kind", ["folder", "not a database", "below a file"])

@@ -35,7 +35,7 @@ LAYERS = (
     {"sweep", "search"},
     {"host"},
     {"findings"},
-    {"facts", "conclusions"},
+    {"facts", "claims", "conclusions"},
     {"report", "charts", "doctor", "tables", "deploy", "preflight_words"},
     {"printed", "sweep_report", "sweep_tables"},
     {"sweep_cli"},

@@ -9,6 +9,8 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
+from playground.domain.sweep import points_of
+from playground.domain.validation import nearest_of
 from playground.text import LOCALES, say_problem
 
 REQUIRED = {
@@ -84,7 +86,9 @@ def test_shipped(name: str) -> None:
     labels = [side.label for side in preset.sides]
     assert len(set(labels)) == len(labels)
     # Sides that do not differ compare nothing.
-    assert len({side.engine for side in preset.sides}) > 1
+    assert len({(side.engine, side.profile) for side in preset.sides}) > 1
+    if preset.sweep is not None:
+        assert points_of(preset.sweep, preset.case)
     for text in (preset.title, preset.shows, preset.needs):
         assert text.in_locale("en") == text.en
         assert text.in_locale("zh-CN") == text.zh
@@ -158,11 +162,11 @@ def test_unknown_key(write: Write, line: str, wrong: str, nearest: str) -> None:
         ("gpu = false", "gpu = 3", "settings.bad_value", "gpu"),
         ("gpu = false", "", "settings.missing_key", "gpu"),
         ('target = "t"', "", "settings.missing_key", "target"),
-        ('label = "B"', "", "settings.bad_value", "label"),
+        ('label = "B"', "", "settings.missing_key", "label"),
         ("max_tokens = 9", 'max_tokens = "many"', "settings.bad_value", "workload.sampling.max_tokens"),
         ('dtype = "float32"', 'dtype = "float64"', "settings.bad_value", "knobs.dtype"),
-        ('method = "ngram"', 'method = "ngrm"', "settings.bad_value", "speculation"),
-        ('prompt = "p"', 'prompt = " "', "settings.bad_value", "workload"),
+        ('method = "ngram"', 'method = "ngrm"', "settings.bad_value", "speculation.method"),
+        ('prompt = "p"', 'prompt = " "', "settings.invalid", "workload.prompt"),
         ('[[sides]]\nlabel = "A"', "", "settings.bad_value", "sides"),
         ("[common]", "[[common]]", "preset.bad_shape", None),
         ("gpu = false", "gpu = ", "preset.not_toml", None),
@@ -198,4 +202,4 @@ def test_not_utf8(tmp_path: Path) -> None:
     [("max_num_seq", "max_num_seqs"), ("qqq", "dtype, max_num_seqs, seed")],
 )
 def test_nearest_of(name: str, nearest: str) -> None:
-    assert presets.nearest_of(name, ["dtype", "max_num_seqs", "seed"]) == nearest
+    assert nearest_of(name, ["dtype", "max_num_seqs", "seed"]) == nearest

@@ -20,7 +20,11 @@ SIZES = {
     "code": 8,
     "edit": 6,
     "mixed": 12,
+    "short": 10,
+    "short-among-long": 12,
+    "short-among-medium": 12,
     "summarise": 6,
+    "uneven": 8,
     "zh": 8,
 }
 
@@ -42,6 +46,9 @@ def test_sets_are_what_they_say() -> None:
     assert min(n for n in lengths if n) <= 8
     assert max(n for n in lengths if n) >= 1000
     assert [p.max_tokens for p in prompts.load("articles")] == [100, 1000]
+    # Alone and among long ones the same short prompts are asked.
+    short = set(prompts.load("short"))
+    assert all(len(set(prompts.load(f"short-among-{others}")) - short) == 2 for others in ("long", "medium"))
 
 
 def texts(file: Path) -> list[str]:

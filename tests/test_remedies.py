@@ -137,8 +137,8 @@ def test_what_the_command_line_says() -> None:
 def shown(side: Side) -> tuple[form.SideForm, dict[Any, Any]]:
     """A form that shows this side, and what its components hold."""
     with gr.Blocks():
-        made = form.build(Config(), side, visible=True)
-    return made, {part: part.value for part in made.components()}
+        made = form.build(Config(), 0, side, visible=True)
+    return made, {part: part.value for part in made.fields.values()}
 
 
 def pressed(settings: EngineSettings, change: Change) -> EngineSettings:
@@ -147,7 +147,7 @@ def pressed(settings: EngineSettings, change: Change) -> EngineSettings:
     for part, update in edits(made, given, change).items():
         value = update.get("value", given.get(part)) if isinstance(update, dict) else update
         given[part] = value
-    read = form.read(made, given).engine
+    read = form.read(made, given)[0].engine
     assert isinstance(read, EngineSettings)
     return read
 
@@ -174,9 +174,9 @@ def test_a_button_changes_its_field_and_no_other(settings: EngineSettings, chang
 
 def test_what_was_typed_elsewhere_stays() -> None:
     made, given = shown(Side(label="A", engine=DRAFTED))
-    given[made.target] = "typed"
-    given[made.more] = "not JSON yet"
+    given[made.fields["target"]] = "typed"
+    given[made.fields["more"]] = "not JSON yet"
     changed = edits(made, given, Change("knobs.max_model_len", 4096))
-    assert set(changed) == {made.knobs, made.engine}
+    assert set(changed) == {made.fields["knobs"], made.engine}
     with pytest.raises(InvalidInput):
         edits(made, given, Change("speculation.max_model_len", 4))

@@ -28,7 +28,7 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
 
     with gr.Blocks():
         controls = runs.build()
-    handlers = runs.Runs(controls, host, read)
+    handlers = runs.Runs(controls, host, read, lambda error, given: None)
     async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
         asked = handlers.race if mode == "race" else handlers.measure
         shown = await asked({}, REQUEST)

@@ -235,5 +235,5 @@ def test_equal_sides_are_two_engines() -> None:
 
 def test_the_two_knobs_differ() -> None:
     knob = Knob(name="k", values=(1,))
-    with pytest.raises(ValueError, match="differ"):
+    with pytest.raises(ValueError, match="knobs_differ"):
         SweepPlan(knobs=(knob, knob))

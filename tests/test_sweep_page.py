@@ -48,9 +48,10 @@ async def url() -> AsyncIterator[str]:
     shutil.rmtree(folder)
 
 
-async def choose(box: Locator, text: str) -> None:
-    """Typed into a list that takes any text."""
-    await fill(box.locator("input"), text)
+async def choose(box: Locator, name: str, group: str) -> None:
+    """One of a list's names; what is typed narrows it."""
+    await box.locator("input").fill(name)
+    await box.page.get_by_role("option", name=f"{name} · {group}", exact=True).click()
 
 
 async def test_the_tab_and_stored_sweeps(url: str) -> None:
@@ -75,12 +76,18 @@ async def plans(page: Page) -> None:
     # The stopped one can go on.
     await expect(page.locator("#sweep-go-on")).to_be_visible()
     first, second = page.locator("#knob-message-1"), page.locator("#knob-message-2")
-    await choose(page.locator("#knob-1"), "nonsense")
+    await fill(page.locator("#knob-1 input"), "nonsense")
     await page.locator("#sweep-start").click()
     await expect(first).to_contain_text("nonsense")
     await expect(second).to_be_hidden()
-    await choose(page.locator("#knob-1"), "k")
-    await choose(page.locator("#knob-2"), "concurrency")
+    # No file of the host can be read by naming it.
+    await choose(page.locator("#knob-1"), "prompts", "workload")
+    await fill(page.locator("#values-1 input"), "/etc/passwd")
+    await page.locator("#sweep-start").click()
+    await expect(first).to_contain_text("built-in sets")
+    await choose(page.locator("#knob-1"), "k", "speculation")
+    await fill(page.locator("#values-1 input"), "1,2,3,5,8")
+    await choose(page.locator("#knob-2"), "concurrency", "workload")
     await fill(page.locator("#values-2 input"), "8..1")
     await page.locator("#sweep-plan").click()
     await expect(second).to_contain_text("8..1")
@@ -104,7 +111,7 @@ async def opens(page: Page) -> None:
     await expect(note).to_contain_text(f"k = 3 failed: {say_problem(OUT_OF_MEMORY)}")
     rows = page.locator("#history-points tbody tr")
     await expect(rows).to_have_count(4)
-    await expect(page.locator('[data-chart="speed_up"]:visible .scatterlayer .trace').first).to_be_visible()
+    await expect(page.locator('[data-chart="speed_up"]:visible .scatterlayer .trace').first).to_be_attached()
     await expect(page.locator(".pane:visible")).to_have_count(0)
     await rows.first.click()
     await expect(page.locator(".pane:visible")).to_have_count(2)
@@ -118,7 +125,7 @@ async def opens(page: Page) -> None:
     await expect(page.locator("#history-panes .headline")).to_contain_text("quick is 2.18x as fast as plain")
     # A map takes their place; the run that was open is closed.
     await page.locator("#runs tbody tr").first.click()
-    await expect(page.locator('[data-chart="speed_up_1"]:visible .heatmaplayer')).to_be_visible()
+    await expect(page.locator('[data-chart="speed_up_1"]:visible .heatmaplayer')).to_be_attached()
     await expect(page.locator(".pane:visible")).to_have_count(0)
     await expect(note).to_contain_text(say("sweep.circumstance"))
     assert not await overflows(page)

@@ -12,6 +12,7 @@ from .measurement import Measurement
 from .settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
 from .sides import Side
 from .speculation import geometric_rates
+from .validation import reason
 from .workload import Sampling, Workload
 
 # Shorter names for what is varied most.
@@ -96,8 +97,7 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
             raise InvalidInput("sweep.unknown_knob", knob=name, known=", ".join(NAMES))
         return _on_sides(case, name, value, side)
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=detail) from error
+        raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=reason(error)) from error
 
 
 def label_of(case: Case, side: str) -> str:

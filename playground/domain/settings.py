@@ -5,21 +5,44 @@ Names are vLLM's own. None always means "the engine's own default" and is never 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from .base_url import BaseUrl
+from .refusal import refused
 
 PositiveInt = Annotated[int, Field(ge=1)]
 # A folder, a hub id, or a name in the models folder.
 ModelName = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
 
 
+def _allows(annotation: object, kind: type) -> bool:
+    return annotation is kind or any(_allows(one, kind) for one in get_args(annotation))
+
+
 class Frozen(BaseModel):
     """Validated when made, then immutable; a key it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_no_number(cls, values: Any) -> Any:
+        """pydantic would take true for 1."""
+        for name, value in values.items() if isinstance(values, dict) else ():
+            field = cls.model_fields.get(name)
+            if isinstance(value, bool) and field and not _allows(field.annotation, bool):
+                raise refused("accepted.no_truth_value", name, value=str(value).lower())
+        return values
 
 
 class SpeculationOff(Frozen):
@@ -41,10 +64,7 @@ class _Speculating(Frozen):
     def _synthetic_needs_its_method(self) -> _Speculating:
         given = self.synthetic_acceptance_rates is not None or self.synthetic_acceptance_length is not None
         if given != (self.rejection_sample_method == "synthetic"):
-            raise ValueError(
-                "synthetic_acceptance_rates or synthetic_acceptance_length go with "
-                'rejection_sample_method = "synthetic", and that method needs one of them'
-            )
+            raise refused("accepted.synthetic", "rejection_sample_method")
         return self
 
 
@@ -77,9 +97,8 @@ class Ngram(_Speculating):
     @model_validator(mode="after")
     def _min_below_max(self) -> Ngram:
         if self.prompt_lookup_min > self.prompt_lookup_max:
-            raise ValueError(
-                f"prompt_lookup_min ({self.prompt_lookup_min}) must not exceed "
-                f"prompt_lookup_max ({self.prompt_lookup_max})"
+            raise refused(
+                "accepted.lookup", "prompt_lookup_min", low=self.prompt_lookup_min, high=self.prompt_lookup_max
             )
         return self
 
@@ -244,11 +263,4 @@ SPECULATION_METHODS: dict[str, type[Frozen]] = {
     "eagle": Eagle,
     "eagle3": Eagle,
     "mtp": Mtp,
-}
-
-# The members of unions, as they appear in the place of a validation error.
-UNION_MEMBERS: dict[str, type[Frozen]] = {
-    **SPECULATION_METHODS,
-    "EngineSettings": EngineSettings,
-    "AttachedEndpoint": AttachedEndpoint,
 }

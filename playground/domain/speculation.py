@@ -27,7 +27,7 @@ from scipy.special import stdtrit
 from .measurement import MIN_ROUNDS
 from .metrics import SideFigures
 from .records import Problem
-from .statistics import Verdict
+from .statistics import Verdict, standard_error
 from .workload import Objective
 
 Floats = npt.NDArray[np.float64]
@@ -62,10 +62,8 @@ class SpeculationPoint:
 
     @property
     def standard_error(self) -> float | None:
-        """Of the log speed-up: the interval is its mean, plus and minus t(0.975, rounds - 1) of these."""
-        if self.interval is None:
-            return None
-        return log(self.interval[1] / self.interval[0]) / 2 / float(stdtrit(self.rounds - 1, 0.975))
+        """Of the log speed-up."""
+        return None if self.interval is None else standard_error(self.interval, self.rounds)
 
 
 def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigures) -> SpeculationPoint | None:

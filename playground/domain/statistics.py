@@ -151,6 +151,11 @@ def half_width(spread: float, count: int) -> float:
     return _t975(count - 1) * spread / sqrt(count)
 
 
+def standard_error(interval: tuple[float, float], rounds: int) -> float:
+    """Of a log ratio, from its 95% interval: `half_width` undone."""
+    return log(interval[1] / interval[0]) / 2 / _t975(rounds - 1)
+
+
 def further_rounds(mean: float, spread: float, count: int, target_relative_width: float) -> int | None:
     """Rounds until the interval excludes 1, or is as narrow as the target, if mean and spread stay as they are.
 

@@ -20,7 +20,10 @@ from pydantic import Field, field_validator, model_validator
 from .changes import Value
 from .errors import InvalidInput
 from .knobs import ENGINE_KNOBS, Case, changed
+from .measurement import MIN_ROUNDS
 from .records import Problem, Run, Status
+from .refusal import refused
+from .rounds import whole_rounds
 from .settings import EngineSettings, Frozen
 
 MOST_VALUES = 64
@@ -70,9 +73,9 @@ class SweepPlan(Frozen):
     @model_validator(mode="after")
     def _knobs_fit(self) -> SweepPlan:
         if len({knob.key for knob in self.knobs}) < len(self.knobs):
-            raise ValueError("the knobs must differ")
+            raise refused("accepted.knobs_differ", "knobs")
         if len(self.knobs) > MOST_SWEPT and not self.search:
-            raise ValueError("a sweep takes two knobs at most; a search takes four")
+            raise refused("accepted.fewer_knobs", "knobs", most=MOST_SWEPT)
         return self
 
     @property
@@ -135,7 +138,14 @@ class Sweep:
         """How many points have still to be measured; of a search under way at most."""
         if self.plan.search and self.status == "done":
             return 0
-        return self.plan.most_points - sum(point.settled for point in self.points)
+        return self.plan.most_points - sum(point.settled and not self.cut_short(point) for point in self.points)
+
+    def cut_short(self, point: PointRecord) -> bool:
+        """Whether the sweep's time left the point fewer rounds than an interval needs."""
+        run = point.run
+        if run is None or run.measurement is None or run.status != "done" or self.plan.search:
+            return False
+        return run.measurement.budget_s < self.case.measurement.budget_s and whole_rounds(run) < MIN_ROUNDS
 
 
 def parsed_knob(text: str) -> Knob:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from .refusal import refused
 from .settings import Frozen, PositiveInt
 
 Objective = Literal["tpot", "ttft", "throughput", "goodput"]
@@ -50,7 +51,7 @@ class Workload(Frozen):
     @model_validator(mode="after")
     def _prompt_is_not_blank(self) -> Workload:
         if not self.prompt.strip():
-            raise ValueError("the prompt is empty")
+            raise refused("accepted.prompt", "prompt")
         return self
 
     @property
@@ -98,7 +99,7 @@ class _Ending(Frozen):
     @model_validator(mode="after")
     def _ends(self) -> _Ending:
         if self.requests is None and self.duration_s is None:
-            raise ValueError("a load profile needs an end: requests, duration_s, or both")
+            raise refused("accepted.ending", "requests")
         return self
 
 
@@ -148,7 +149,7 @@ class RampProfile(_Ending):
     @model_validator(mode="after")
     def _is_over_requests(self) -> RampProfile:
         if self.requests is None:
-            raise ValueError("a ramp goes over its requests: it needs requests")
+            raise refused("accepted.ramp", "requests")
         return self
 
     @property

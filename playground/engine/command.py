@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +11,17 @@ from pathlib import Path
 
 from ..domain.errors import InvalidInput
 from ..domain.memory import SHARED_UTILIZATION
-from ..domain.settings import EngineSettings, Frozen, Knobs
+from ..domain.old_names import replacement
+from ..domain.records import Problem
+from ..domain.settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs
+from ..domain.validation import nearest_of
 from .devices import Placement
 from .runtime import Runtime
 
 SERVED_NAME = "playground"
+SPECULATION_FLAG = "--speculative-config"
+# Newer than the JSON; its choices are the methods that a version has.
+METHOD_FLAG = "--spec-method"
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
 
 Knob = int | float | bool | str
@@ -44,7 +51,7 @@ def build(
     native_bf16: bool,
     cpu_kv_gib: int,
 ) -> Command:
-    """Raises InvalidInput for a knob that this runtime does not have."""
+    """The settings were checked: this runtime has what they name."""
     argv = [str(runtime.python), "-m", runtime.entry_point]
     argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
     # The host is given although a Unix socket is served: the default binds every interface.
@@ -52,9 +59,6 @@ def build(
     if settings.speculates and runtime.knows(PER_STEP_FLAG):
         argv += [PER_STEP_FLAG, "detailed"]
     knobs = effective(settings, placement, native_bf16).knobs.overrides()
-    for flag in map(_flag, knobs):
-        if not runtime.knows(flag):
-            raise InvalidInput("settings.flag_missing", flag=flag, version=runtime.version)
     argv += arguments(settings, knobs, draft, runtime.knows)
     return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
 
@@ -68,10 +72,48 @@ def arguments(
     """What makes an engine the one that was asked for, whoever starts it: nothing of where it listens."""
     argv = [word for name, value in knobs.items() for word in _words(name, value, knows)]
     if settings.speculates:
-        argv += ["--speculative-config", json.dumps(speculative_config(settings.speculation, draft))]
+        argv += [SPECULATION_FLAG, json.dumps(speculative_config(settings.speculation, draft))]
     if settings.trust_remote_code:
         argv.append("--trust-remote-code")
     return [*argv, *settings.extra_flags]
+
+
+def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
+    """Raises InvalidInput for a knob, a value, a method or an extra flag that this runtime does not have: which,
+    and what does its job there."""
+    where = {"side": side, "version": runtime.version}
+    for name, value in settings.knobs.overrides().items():
+        _check_flag(runtime, _flag_of(name), f"knobs.{name}", where)
+        accepted = runtime.choices.get(_flag_of(name))
+        if accepted and str(value) not in accepted:
+            raise InvalidInput(
+                "settings.choice_missing", **where, key=f"knobs.{name}", value=value, accepted=", ".join(accepted)
+            )
+    if settings.speculates:
+        _check_flag(runtime, SPECULATION_FLAG, "speculation.method", where)
+        method, known = settings.speculation.method, runtime.choices.get(METHOD_FLAG)
+        if known and method not in known:
+            accepted = tuple(name for name in SPECULATION_METHODS if name in known)
+            key = "speculation.method"
+            raise InvalidInput(
+                "settings.choice_missing", **where, key=key, value=method, accepted=", ".join(accepted)
+            )
+        if runtime.device == "cpu" and settings.synthetic:
+            raise InvalidInput("settings.no_synthetic", **where, key="speculation.rejection_sample_method")
+    for word in settings.extra_flags:
+        if word.startswith("--"):
+            # Dots lead into a flag's JSON; vLLM takes underscores for dashes.
+            flag = re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")
+            _check_flag(runtime, flag, "extra_flags", where)
+
+
+def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str]) -> None:
+    if runtime.knows(flag):
+        return
+    if (instead := replacement(flag)) is None:
+        nearest = nearest_of(flag, sorted(runtime.flags))
+        instead = Problem("settings.flag_nearest", {"nearest": nearest})
+    raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
 
 
 def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[str, object]:
@@ -90,12 +132,12 @@ def effective(settings: EngineSettings, placement: Placement, native_bf16: bool)
     return settings.model_copy(update={"knobs": Knobs.model_validate(knobs)})
 
 
-def _flag(knob: str) -> str:
+def _flag_of(knob: str) -> str:
     return "--" + knob.replace("_", "-")
 
 
 def _words(knob: str, value: Knob, knows: Callable[[str], bool]) -> list[str]:
-    flag = _flag(knob)
+    flag = _flag_of(knob)
     if value is True:
         return [flag]
     if value is False:

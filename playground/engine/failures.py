@@ -153,8 +153,8 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("crashed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )(?P<code>-\d+)"),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?!RuntimeError: Engine core initialization failed)"
-            r"(?P<detail>(?:Value|Runtime|OS|Type|Key|Assertion|NotImplemented)Error: .+)$",
+            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?!\w+: (?:Engine core|WorkerProc) initialization failed)"
+            r"(?P<detail>[\w.]*(?:Error|Exception): .+)$",
         ),
         ("core_died", r"Engine core initialization failed|EngineDeadError"),
     )

@@ -3,7 +3,9 @@
 usage: probe.py identity | flags
 """
 
+import argparse
 import contextlib
+import importlib
 import importlib.metadata
 import importlib.util
 import io
@@ -12,6 +14,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
+# Newest first.
+ARGUMENTS = (
+    "vllm.entrypoints.common.cli_args",
+    "vllm.entrypoints.launchers.cli_args",
+    "vllm.entrypoints.openai.cli_args",
+)
 ENTRY_POINTS = ("vllm.entrypoints.launchers.api_server.entry", "vllm.entrypoints.openai.api_server")
 
 
@@ -46,17 +54,27 @@ def _text(file: Path) -> str:
 
 
 def flags() -> dict[str, object]:
-    """Slow, since it imports vLLM: every option of the server's own parser."""
+    """Slow, since it imports vLLM: each option of the server's own parser and the values it offers."""
     # vLLM prints while it is imported; only our line may reach the output.
     with contextlib.redirect_stdout(io.StringIO()):
-        try:
-            from vllm.entrypoints.launchers.cli_args import make_arg_parser
-        except ImportError:
-            from vllm.entrypoints.openai.cli_args import make_arg_parser
         from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-        parser = make_arg_parser(FlexibleArgumentParser())
-    return {"flags": sorted({option for action in parser._actions for option in action.option_strings})}
+        parser = _make_arg_parser()(FlexibleArgumentParser())
+    # Not each action's own list of options: newer versions hide some there that they still accept.
+    known = parser._option_string_actions
+    return {"flags": {option: _choices(action) for option, action in sorted(known.items())}}
+
+
+def _make_arg_parser():
+    """From wherever this version keeps it."""
+    for place in ARGUMENTS:
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(place).make_arg_parser
+    raise ImportError(" or ".join(ARGUMENTS))
+
+
+def _choices(action: argparse.Action) -> list[str] | None:
+    return None if action.choices is None else [str(choice) for choice in action.choices if choice is not None]
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..config import Config
 from ..domain.errors import InvalidInput, WorkFailed
@@ -34,6 +36,8 @@ class Runtime:
     flags: frozenset[str]
     heterogeneous_vocab: bool = False
     arctic_inference: bool = False
+    # Flag -> all that it can be set to, where its parser says so.
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def knows(self, flag: str) -> bool:
         return flag in self.flags
@@ -62,6 +66,7 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
     found = _ask(python, "identity", timeout_s=60)
     if not found.get("version") or not found.get("entry_point"):
         raise WorkFailed("runtime.no_vllm", name=name, python=str(python))
+    known = _flags(config, python, str(found["version"]))
     return Runtime(
         name=name,
         python=python,
@@ -69,28 +74,27 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
         device=str(found["device"]),
         entry_point=str(found["entry_point"]),
         openmp=Path(str(found["openmp"])) if found["openmp"] else None,
-        flags=_flags(config, python, str(found["version"])),
         heterogeneous_vocab=bool(found["heterogeneous_vocab"]),
         arctic_inference=bool(found["arctic_inference"]),
+        flags=frozenset(known),
+        choices={flag: choices for flag, choices in known.items() if choices},
     )
 
 
-def _flags(config: Config, python: Path, version: str) -> frozenset[str]:
-    key = hashlib.sha256(f"{python}\0{version}".encode()).hexdigest()[:16]
-    cached = config.state / "runtimes" / f"{key}.json"
+def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, ...]]:
+    """Each flag, and what it can be set to; nothing listed: not said."""
+    # The probe's own text is part of the key: a newer one may ask for more.
+    asked = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
+    cached = config.state / "runtimes" / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
     try:
-        return frozenset(json.loads(cached.read_text()))
+        found: Any = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        flags = frozenset(_strings(_ask(python, "flags", timeout_s=300)["flags"]))
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    partial = cached.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(sorted(flags)))
-    partial.replace(cached)
-    return flags
-
-
-def _strings(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []
+        found = _ask(python, "flags", timeout_s=300)["flags"]
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        partial = cached.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.replace(cached)
+    return {str(flag): tuple(map(str, choices or ())) for flag, choices in found.items()}
 
 
 def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:

@@ -143,8 +143,7 @@ def _drafted(side: Observed) -> dict[str, float] | None:
     acceptance = side.acceptance
     if side.engine is None or side.engine.draft is None or acceptance is None or acceptance.drafts < LEAST_DRAFTS:
         return None
-    synthetic = getattr(side.engine.speculation, "rejection_sample_method", None) == "synthetic"
-    if synthetic or not acceptance.draft_tokens:
+    if side.engine.synthetic or not acceptance.draft_tokens:
         return None
     accepted, drafted = acceptance.accepted_tokens, acceptance.draft_tokens
     return {"rate": accepted / drafted, "accepted": accepted, "drafted": drafted}

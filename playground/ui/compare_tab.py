@@ -11,16 +11,18 @@ import gradio as gr
 
 from .. import presets
 from ..compare import Comparison
-from ..domain.errors import InvalidInput
+from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.knobs import Case
-from ..domain.records import Mode
+from ..domain.records import Mode, Problem
+from ..domain.validation import validate
 from ..domain.workload import Workload
 from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, preflight_panel, remedies, runs, view
+from . import form, measure_form, paste, preflight_panel, remedies, runs, view
 from .labels import label, visitor_locale
+from .message import Place
 from .runs import Controls
 
 ROLES = ("user", "assistant")
@@ -52,7 +54,7 @@ class CompareTab:
     def inputs(self) -> set[Any]:
         own: set[Any] = {self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature}
         own |= {self.top_p, self.top_k, self.seed, self.ignore_eos, self.measurement, self.controls.asked}
-        return own | {component for side in self.sides for component in side.components()}
+        return own | {field for side in self.sides for field in side.fields.values()}
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
@@ -72,23 +74,24 @@ def build(host: Host, machine: Machine) -> CompareTab:
         placeholder=label("prompt_placeholder"),
         lines=4,
         max_lines=10,
+        elem_id="asked-prompt",
     )
-    with gr.Accordion(label("settings"), open=False) as settings, gr.Row():
+    with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings, gr.Row():
         sides = [
-            form.build(host.config, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
+            form.build(host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
             for index in range(max(len(presets.load(name).sides) for name in presets.names()))
         ]
-    with gr.Accordion(label("sampling"), open=False):
+    with gr.Accordion(label("sampling"), open=False, elem_id="sampling"):
         with gr.Row():
-            max_tokens = gr.Number(sampling.max_tokens, precision=0, label=label("max_tokens"), min_width=120)
-            temperature = gr.Number(sampling.temperature, label=label("temperature"), step=0.1, min_width=120)
-            top_p = gr.Textbox("", label=label("top_p"), placeholder=label("knob_default"), min_width=120)
-            top_k = gr.Textbox("", label=label("top_k"), placeholder=label("knob_default"), min_width=120)
-            seed = gr.Number(sampling.seed, precision=0, label=label("seed"), min_width=120)
+            max_tokens = _sampling(gr.Number, "max_tokens", sampling.max_tokens, precision=0)
+            temperature = _sampling(gr.Number, "temperature", sampling.temperature, step=0.1)
+            top_p = _sampling(gr.Textbox, "top_p", "", placeholder=label("knob_default"))
+            top_k = _sampling(gr.Textbox, "top_k", "", placeholder=label("knob_default"))
+            seed = _sampling(gr.Number, "seed", sampling.seed, precision=0)
         ignore_eos = gr.Checkbox(sampling.ignore_eos, label=label("ignore_eos"))
         system = gr.Textbox("", label=label("system"), lines=2)
-        turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2)
-    with gr.Accordion(label("measurement"), open=False):
+        turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2, elem_id="asked-turns")
+    with gr.Accordion(label("measurement"), open=False, elem_id="measuring"):
         measurement = measure_form.build(first)
     controls = runs.build()
     return CompareTab(
@@ -113,6 +116,10 @@ def build(host: Host, machine: Machine) -> CompareTab:
     )
 
 
+def _sampling(kind: Any, name: str, value: object, **options: Any) -> Any:
+    return kind(value, label=label(name), min_width=120, elem_id=f"asked-{name}", **options)
+
+
 def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     """Connect the events."""
 
@@ -127,8 +134,13 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
         return _comparison(tab, host, given, mode)
 
-    runs.wire(tab.controls, host, comparison, tab.inputs(), tab.panes, tab.charts)
+    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+        return _place_of(tab, error, given)
+
+    runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
+    for side in tab.sides:
+        paste.wire(side, host.config)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
@@ -146,7 +158,7 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
     """Turn what the page holds into frozen settings at once; the preset is what it was filled from. Raises
     InvalidInput."""
     preset = presets.load(given[tab.preset])
-    sides = tuple(form.read(side, given) for side in tab.sides[: len(preset.sides)])
+    sides = tuple(form.read(side, given)[0] for side in tab.sides[: len(preset.sides)])
     sampling = {
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
@@ -155,6 +167,9 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
         "seed": given[tab.seed],
         "ignore_eos": given[tab.ignore_eos],
     }
+    # The form has no field for a side's own load profile: it stays the preset's.
+    profiles = [own.profile for own in preset.sides]
+    sides = tuple(side.model_copy(update={"profile": own}) for side, own in zip(sides, profiles, strict=True))
     workload = {
         "prompt": given[tab.prompt] or "",
         "system": given[tab.system] or None,
@@ -162,8 +177,25 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
         "sampling": sampling,
     }
     measurement, objective = measure_form.read(given[tab.measurement], preset)
-    asked = presets.validate(Workload, {**workload, "objective": objective}, where="prompt")
+    asked = validate(Workload, {**workload, "objective": objective}, where=Problem("ui.prompt"))
     return Case(sides=sides, workload=asked, measurement=measurement), preset
+
+
+def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+    """The field that an error is about."""
+    params = error.params
+    key, where = str(params.get("key", "")), params.get("side", params.get("where"))
+    name = key.rpartition(".")[2]
+    if not key:
+        return None
+    if where == Problem("ui.prompt"):
+        return Place(
+            f"#asked-{name} :is(input, textarea)", () if name == "prompt" else ("#sampling button.label-wrap",)
+        )
+    if where == measure_form.WHERE:
+        return Place(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
+    labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
+    return form.place_of(labels.index(where), key) if where in labels else None
 
 
 def _turns(text: str) -> list[dict[str, str]]:
@@ -176,7 +208,7 @@ def _turns(text: str) -> list[dict[str, str]]:
         elif turns:
             turns[-1]["content"] += f"\n{line}"
         elif line.strip():
-            raise InvalidInput("ui.turns_bad", line=number)
+            raise InvalidInput("ui.turns_bad", where=Problem("ui.prompt"), key="turns", line=number)
     return turns
 
 
@@ -207,4 +239,4 @@ def card(preset: Preset, machine: Machine, locale: Locale) -> str:
     parts.append(f"<p>{escape(say('ui.needs', locale, what=preset.needs.in_locale(locale)))}</p>")
     if preset.gpu and not machine.gpus:
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
-    return "".join(parts)
+    return "".join(parts) + (paste.listed(preset.notes, locale, done=False) if preset.notes else "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,150 +10,124 @@ import gradio as gr
 
 from .. import models
 from ..config import Config
-from ..domain.errors import InvalidInput
-from ..domain.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
+from ..domain.records import Problem
+from ..domain.settings import SPECULATION_METHODS, Knobs
 from ..domain.sides import Side
+from ..domain.validation import choices
 from ..engine import runtime
 from ..load.endpoint import PATHS
-from ..presets import choices, validate
 from . import view
 from .labels import label
+from .message import Place
+from .side_values import field_of, shown, side_of, values_of
 
-METHODS = list(SPECULATION_METHODS)
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
-DRAFTING = ("draft_model", "eagle", "eagle3")
-LOOKUP = ("ngram", "ngram_gpu")
-# Fields of the speculation that have a component of their own; the rest goes through the JSON box.
-OWN_FIELDS = {"method", "model", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max"}
+# What opens the settings of all sides.
+FOLD = "#sides button.label-wrap"
 
 
 @dataclass
 class SideForm:
-    """The components of one side; `column` holds them all, of `engine` and `endpoint` one is shown."""
+    """The components of one side. `column` holds them all; of `engine` and `endpoint` one is shown. `fields` holds
+    those with a value, by name; `notes` is what there is to say about what was filled in."""
 
     column: gr.Column
     engine: gr.Tabs
     endpoint: gr.Column
-    label: gr.Textbox
-    attached: gr.Checkbox
-    base_url: gr.Textbox
-    model: gr.Textbox
-    api: gr.Dropdown
-    target: gr.Dropdown
-    method: gr.Dropdown
-    draft: gr.Dropdown
-    k: gr.Number
-    lookup_min: gr.Number
-    lookup_max: gr.Number
-    more: gr.Textbox
-    runtime: gr.Dropdown
-    extra_flags: gr.Textbox
-    trust_remote_code: gr.Checkbox
-    knobs: gr.HTML
-
-    def components(self) -> list[gr.components.Component]:
-        """All inputs, in a fixed order."""
-        named = [self.label, self.attached, self.base_url, self.model, self.api]
-        named += [self.target, self.method, self.draft, self.k, self.lookup_min, self.lookup_max]
-        return [*named, self.more, self.runtime, self.extra_flags, self.trust_remote_code, self.knobs]
+    fields: dict[str, Any]
+    pasted: gr.Textbox
+    fill: gr.Button
+    notes: gr.HTML
 
     def outputs(self) -> list[Any]:
         """All that `updates` may change."""
-        return [self.column, self.engine, self.endpoint, *self.components()]
+        return [self.column, self.engine, self.endpoint, *self.fields.values(), self.notes]
 
 
-def build(config: Config, side: Side, visible: bool) -> SideForm:
+class _Maker:
+    """Makes the fields of one side: each with its value, and an id by its name."""
+
+    def __init__(self, index: int, side: Side) -> None:
+        self.index = index
+        self.fields: dict[str, Any] = {}
+        self._values = values_of(side)
+        self.shown = shown(self._values["method"], self._values["attached"])
+
+    def add(self, kind: Any, name: str, caption: str | None = None, **options: Any) -> None:
+        options = {"visible": self.shown.get(name, True), "elem_id": f"side{self.index}-{name}", **options}
+        self.fields[name] = kind(value=self._values[name], label=label(caption or name), **options)
+
+
+def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
     """The form, filled with `side`."""
-    offered = models.known(config)
-    values = _values(side)
+    make = _Maker(index, side)
     with gr.Column(visible=visible, min_width=280) as column:
-        name = gr.Textbox(values["label"], label=label("label"), max_lines=1)
-        attached = gr.Checkbox(values["attached"], label=label("attached"))
-        with gr.Column(visible=values["attached"]) as endpoint:
-            base_url = gr.Textbox(
-                values["base_url"], label=label("base_url"), info=label("base_url_info"), max_lines=1
+        make.add(gr.Textbox, "label", max_lines=1)
+        with gr.Accordion(label("paste"), open=False):
+            pasted = gr.Textbox(
+                label=label("paste_text"),
+                info=label("paste_info"),
+                placeholder="vllm serve Qwen/Qwen2.5-7B-Instruct --max-num-seqs 64",
+                lines=3,
+                max_lines=12,
+                elem_id=f"side{index}-pasted",
             )
-            model = gr.Textbox(values["model"], label=label("endpoint_model"), max_lines=1)
-            api = gr.Dropdown(list(PATHS), value=values["api"], label=label("endpoint_api"))
-        with gr.Tabs(visible=not values["attached"]) as engine:
-            with gr.Tab(label("tab_basics"), id=BASICS):
-                target = gr.Dropdown(
-                    offered,
-                    value=values["target"],
-                    label=label("target"),
-                    info=label("target_info"),
-                    allow_custom_value=True,
-                )
-                method = gr.Dropdown(METHODS, value=values["method"], label=label("method"))
-                draft = gr.Dropdown(
-                    offered,
-                    value=values["draft"],
-                    label=label("draft"),
-                    allow_custom_value=True,
-                    visible=values["method"] in DRAFTING,
-                )
-                k = gr.Number(values["k"], precision=0, label=label("k"), visible=values["method"] != "off")
-                with gr.Row():
-                    on = values["method"] in LOOKUP
-                    low = gr.Number(values["lookup_min"], precision=0, label=label("lookup_min"), visible=on)
-                    high = gr.Number(values["lookup_max"], precision=0, label=label("lookup_max"), visible=on)
-                more = gr.Textbox(
-                    values["more"],
-                    label=label("more"),
-                    info=label("more_info"),
-                    visible=values["method"] != "off",
-                )
-            with gr.Tab(label("tab_knobs"), id=KNOBS):
-                knobs = gr.HTML(
-                    values["knobs"],
-                    html_template='<div class="knobs"></div>',
-                    js_on_load=view.asset("knobs.js"),
-                    apply_default_css=False,
-                    fields=[(name, _choices(name)) for name in Knobs.model_fields],
-                    label=label("knobs_info"),
-                    show_label=True,
-                    container=True,
-                )
-                runtimes = runtime.names(config)
-                which = gr.Dropdown(
-                    runtimes, value=values["runtime"], label=label("runtime"), visible=len(runtimes) > 1
-                )
-                flags = gr.Textbox(
-                    values["extra_flags"],
-                    label=label("extra_flags"),
-                    interactive=config.extra_flags,
-                    placeholder="" if config.extra_flags else label("extra_flags_off"),
-                )
-                trust = gr.Checkbox(
-                    values["trust_remote_code"],
-                    label=label("trust_remote_code"),
-                    visible=config.trust_remote_code,
-                )
-    form = SideForm(
-        column=column,
-        engine=engine,
-        endpoint=endpoint,
-        label=name,
-        attached=attached,
-        base_url=base_url,
-        model=model,
-        api=api,
-        target=target,
-        method=method,
-        draft=draft,
-        k=k,
-        lookup_min=low,
-        lookup_max=high,
-        more=more,
-        runtime=which,
-        extra_flags=flags,
-        trust_remote_code=trust,
-        knobs=knobs,
-    )
-    attached.input(_on_attached, attached, [engine, endpoint], show_progress="hidden", queue=False)
-    method.input(on_method, method, [draft, k, low, high, more], show_progress="hidden", queue=False)
+            fill = gr.Button(label("paste_fill"), size="sm", elem_id=f"side{index}-fill")
+        notes = gr.HTML(apply_default_css=False, elem_id=f"side{index}-notes", elem_classes="side-notes")
+        make.add(gr.Checkbox, "attached")
+        with gr.Column(visible=make.shown["endpoint"]) as endpoint:
+            make.add(gr.Textbox, "base_url", info=label("base_url_info"), max_lines=1)
+            make.add(gr.Textbox, "model", "endpoint_model", max_lines=1)
+            make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
+        with gr.Tabs(visible=make.shown["engine"]) as engine:
+            with gr.Tab(label("tab_basics"), id=BASICS, elem_id=f"side{index}-tab-{BASICS}"):
+                _models(make, models.known(config))
+            with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
+                _knobs(make, config)
+    form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
+    attached, method = make.fields["attached"], make.fields["method"]
+    places = [engine, endpoint, *(make.fields[name] for name in make.shown if name in make.fields)]
+
+    def on_shown(given: Mapping[Any, Any]) -> dict[Any, Any]:
+        there = shown(given[method], given[attached])
+        holders = {"engine": engine, "endpoint": endpoint, **make.fields}
+        return {holders[name]: gr.update(visible=visible) for name, visible in there.items()}
+
+    for chosen in (attached, method):
+        chosen.input(on_shown, {attached, method}, places, show_progress="hidden", queue=False)
     return form
+
+
+def _models(make: _Maker, offered: list[str]) -> None:
+    make.add(gr.Dropdown, "target", choices=offered, info=label("target_info"), allow_custom_value=True)
+    make.add(gr.Dropdown, "method", choices=list(SPECULATION_METHODS))
+    make.add(gr.Dropdown, "draft", choices=offered, allow_custom_value=True)
+    make.add(gr.Number, "k", precision=0)
+    with gr.Row():
+        make.add(gr.Number, "lookup_min", precision=0)
+        make.add(gr.Number, "lookup_max", precision=0)
+    make.add(gr.Textbox, "more", info=label("more_info"))
+
+
+def _knobs(make: _Maker, config: Config) -> None:
+    make.add(
+        gr.HTML,
+        "knobs",
+        "knobs_info",
+        html_template=f'<div class="knobs" id="side{make.index}-knobs"></div>',
+        elem_id=None,
+        js_on_load=view.asset("knobs.js"),
+        apply_default_css=False,
+        fields=[(name, _choices(name)) for name in Knobs.model_fields],
+        show_label=True,
+        container=True,
+    )
+    runtimes = runtime.names(config)
+    make.add(gr.Dropdown, "runtime", choices=runtimes, visible=len(runtimes) > 1)
+    off = "" if config.extra_flags else label("extra_flags_off")
+    make.add(gr.Textbox, "extra_flags", interactive=config.extra_flags, placeholder=off)
+    make.add(gr.Checkbox, "trust_remote_code", visible=config.trust_remote_code)
 
 
 def _choices(knob: str) -> list[str] | None:
@@ -165,132 +137,35 @@ def _choices(knob: str) -> list[str] | None:
     return choices(Knobs, knob)
 
 
-def text_of(value: int | float | bool | str) -> str:
-    """As a knob's field holds it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _on_attached(attached: bool) -> list[Any]:
-    return [gr.update(visible=not attached), gr.update(visible=attached)]
-
-
-def on_method(method: str) -> list[Any]:
-    """What to show of draft, k, lookup_min, lookup_max and more."""
-    speculates = method != "off"
-    lookup = method in LOOKUP
-    shown = (method in DRAFTING, speculates, lookup, lookup, speculates)
-    return [gr.update(visible=visible) for visible in shown]
-
-
-def _values(side: Side) -> dict[str, Any]:
-    """What the components show for `side`, by component name."""
-    settings, endpoint = side.engine, dict[str, Any]()
-    if isinstance(settings, AttachedEndpoint):
-        # The engine's fields are hidden, and hold what they begin with.
-        settings, endpoint = EngineSettings(target=models.EMBEDDED), settings.model_dump()
-    speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
-    more = {key: value for key, value in speculation.items() if key not in OWN_FIELDS}
-    return {
-        "label": side.label,
-        "attached": bool(endpoint),
-        "base_url": endpoint.get("base_url", ""),
-        "model": endpoint.get("model", ""),
-        "api": endpoint.get("api", "chat"),
-        "target": settings.target,
-        "method": speculation["method"],
-        "draft": settings.draft or "",
-        "k": speculation.get("num_speculative_tokens", 5),
-        "lookup_min": speculation.get("prompt_lookup_min", 2),
-        "lookup_max": speculation.get("prompt_lookup_max", 5),
-        "more": json.dumps(more) if more else "",
-        "runtime": settings.runtime,
-        "extra_flags": shlex.join(settings.extra_flags),
-        "trust_remote_code": settings.trust_remote_code,
-        "knobs": json.dumps({name: text_of(value) for name, value in settings.knobs.overrides().items()}),
-    }
-
-
 def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     """What to change so that the form shows `side`; None hides it."""
     if side is None:
         return {form.column: gr.update(visible=False)}
-    values = _values(side)
-    method = values["method"]
-    shown = dict(
-        zip((form.draft, form.k, form.lookup_min, form.lookup_max, form.more), on_method(method), strict=True)
-    )
-    engine, endpoint = _on_attached(values["attached"])
+    values = values_of(side)
+    there = shown(values["method"], values["attached"])
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
-        form.engine: engine,
-        form.endpoint: endpoint,
-        form.label: values["label"],
-        form.attached: values["attached"],
-        form.base_url: values["base_url"],
-        form.model: values["model"],
-        form.api: values["api"],
-        form.target: values["target"],
-        form.method: method,
-        form.runtime: values["runtime"],
-        form.extra_flags: values["extra_flags"],
-        form.trust_remote_code: values["trust_remote_code"],
-        form.knobs: values["knobs"],
+        form.engine: gr.update(visible=there["engine"]),
+        form.endpoint: gr.update(visible=there["endpoint"]),
+        form.notes: "",
     }
-    for component, name in (
-        (form.draft, "draft"),
-        (form.k, "k"),
-        (form.lookup_min, "lookup_min"),
-        (form.lookup_max, "lookup_max"),
-        (form.more, "more"),
-    ):
-        changed[component] = gr.update(value=values[name], visible=shown[component]["visible"])
+    for name, field in form.fields.items():
+        changed[field] = gr.update(value=values[name], visible=there[name]) if name in there else values[name]
     return changed
 
 
-def read(form: SideForm, given: Mapping[Any, Any]) -> Side:
-    """Frozen settings from the form's values. Raises InvalidInput that names side and field."""
-    name = str(given[form.label]).strip()
-    if given[form.attached]:
-        endpoint = {
-            "base_url": (given[form.base_url] or "").strip(),
-            "model": (given[form.model] or "").strip(),
-            "api": given[form.api],
-        }
-        return Side(label=name or "?", engine=validate(AttachedEndpoint, endpoint, where=name or "?"))
-    method = given[form.method]
-    speculation: dict[str, Any] = {"method": method}
-    if method != "off":
-        speculation |= {"num_speculative_tokens": given[form.k], **more_fields(name, given[form.more])}
-    if method in DRAFTING:
-        speculation["model"] = (given[form.draft] or "").strip()
-    if method in LOOKUP:
-        speculation |= {"prompt_lookup_min": given[form.lookup_min], "prompt_lookup_max": given[form.lookup_max]}
-    settings = {
-        "runtime": given[form.runtime],
-        "target": (given[form.target] or "").strip(),
-        "speculation": speculation,
-        "knobs": json.loads(given[form.knobs] or "{}"),
-        "trust_remote_code": bool(given[form.trust_remote_code]),
-        "extra_flags": _flags(name, given[form.extra_flags] or ""),
-    }
-    return Side(label=name or "?", engine=validate(EngineSettings, settings, where=name or "?"))
+def read(form: SideForm, given: Mapping[Any, Any]) -> tuple[Side, list[Problem]]:
+    """Frozen settings from the form's values, and a note on each old name. InvalidInput names side and key."""
+    return side_of({name: given[field] for name, field in form.fields.items()})
 
 
-def _flags(side: str, text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise InvalidInput("ui.flags_bad", side=side, detail=str(error)) from error
-
-
-def more_fields(side: str, text: str | None) -> dict[str, Any]:
-    """Raises InvalidInput for what is no JSON object."""
-    if not text or not text.strip():
-        return {}
-    try:
-        fields = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput("ui.json_bad", side=side, detail=str(error)) from error
-    if not isinstance(fields, dict):
-        raise InvalidInput("ui.json_bad", side=side, detail=text[:80])
-    return fields
+def place_of(index: int, key: str) -> Place:
+    """Where a dotted key of one side's settings is on the page."""
+    name = field_of(key)
+    if name in ("label", "base_url", "model", "api"):
+        return Place(f"#side{index}-{name} :is(input, textarea)", (FOLD,))
+    on_knobs = name in ("knobs", "runtime", "extra_flags", "trust_remote_code")
+    folds = (FOLD, f"#side{index}-tab-{KNOBS if on_knobs else BASICS}-button")
+    if name == "knobs":
+        return Place(f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]', folds)
+    return Place(f"#side{index}-{name} :is(input, textarea)", folds)

@@ -14,11 +14,14 @@ from .. import prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.measurement import Measurement, SyntheticPrompts
 from ..domain.records import Problem
+from ..domain.validation import ModelT, validate
 from ..domain.workload import Objective
-from ..presets import ModelT, Preset, validate
+from ..presets import Preset
 from ..text import LOCALES, Locale, say, say_problem
 from . import view
 
+# Where an error's field is.
+WHERE = Problem("ui.measurement")
 PROMPTS = ("own", *prompts.names(), "file", "synthetic")
 # Which fields belong to which kind of load.
 LOADS = {
@@ -160,9 +163,9 @@ def read(text: str, preset: Preset) -> tuple[Measurement, str]:
     kind = given["kind"]
     used = (*LOADS.get(kind, ()), *ENDINGS)
     if not any(given.get(name) for name in ENDINGS):
-        raise InvalidInput("measure.needs_end")
+        raise InvalidInput("measure.needs_end", where=WHERE, key="requests")
     if kind == "ramp" and not given.get("requests"):
-        raise InvalidInput("measure.ramp_needs_requests")
+        raise InvalidInput("measure.ramp_needs_requests", where=WHERE, key="requests")
     asked = {
         "prompts": _prompts(given, preset),
         "profile": {"kind": kind, **{name: given[name] for name in used if given.get(name)}},
@@ -195,7 +198,7 @@ def _scaled(field: str, text: str, factor: float) -> float | str:
 
 def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str, str]) -> ModelT:
     try:
-        return validate(model, asked, where="measurement")
+        return validate(model, asked, where=WHERE)
     except InvalidInput as error:
         key = str(error.params.get("key", "")).rpartition(".")[2]
         field, factor = SCALED.get(key, (key, None))
@@ -203,4 +206,6 @@ def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str
             raise
         detail = error.params.get("detail") if factor is None else Problem("measure.out_of_range")
         name = Problem(f"measure.{field}")
-        raise InvalidInput("measure.bad_field", field=name, value=given[field], detail=detail) from error
+        raise InvalidInput(
+            "measure.bad_field", where=WHERE, key=field, field=name, value=given[field], detail=detail
+        ) from error

@@ -19,7 +19,7 @@ from ..domain.memory import GIB, Need
 from ..preflight import SideCheck
 from ..text import Locale, say
 from .labels import label, visitor_locale
-from .runs import alert
+from .message import alert
 
 # The same on every side, also where a part is missing.
 PART_COLOURS = dict(zip((*preflight_words.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))

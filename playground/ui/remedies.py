@@ -18,7 +18,8 @@ from ..text import say, say_problem
 from . import form
 from .form import SideForm
 from .labels import visitor_locale
-from .runs import alert
+from .message import alert
+from .side_values import field_of, more_fields, shown, text_of
 
 
 def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message: gr.HTML, host: Host) -> None:
@@ -39,7 +40,7 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
         made = say("change.made", locale, side=run.sides[event.side].label, change=shown)
         return {message: f'<p role="status">{escape(made)}</p>', settings: gr.update(open=True), **edited}
 
-    inputs: set[Any] = {part for side in sides for part in side.components()}
+    inputs: set[Any] = {part for side in sides for part in side.fields.values()}
     outputs = [message, settings, *(part for side in sides for part in side.outputs())]
     panes.click(apply, inputs, outputs, show_progress="hidden", concurrency_limit=None)
 
@@ -49,20 +50,20 @@ def edits(side: SideForm, given: Mapping[Any, Any], change: Change) -> dict[Any,
 
     Raises InvalidInput where a field that should hold JSON does not.
     """
+    fields = side.fields
     if change.key in ("speculation", "speculation.method"):
-        fields = (side.draft, side.k, side.lookup_min, side.lookup_max, side.more)
-        shown = dict(zip(fields, form.on_method(str(change.value)), strict=True))
-        return {side.method: change.value, **shown, side.engine: gr.update(selected=form.BASICS)}
-    section, _, name = change.key.partition(".")
-    own = {"model": side.draft, "num_speculative_tokens": side.k}
-    own |= {"prompt_lookup_min": side.lookup_min, "prompt_lookup_max": side.lookup_max}
-    if name in own:
-        return {own[name]: change.value, side.engine: gr.update(selected=form.BASICS)}
+        there = shown(str(change.value), bool(given[fields["attached"]]))
+        changed = {field: gr.update(visible=there[name]) for name, field in fields.items() if name in there}
+        return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=form.BASICS)}
+    field, (section, _, name) = field_of(change.key), change.key.partition(".")
+    value: object = change.value
     if section == "knobs":
-        knobs = _replaced(json.loads(given[side.knobs] or "{}"), name, change.value and form.text_of(change.value))
-        return {side.knobs: json.dumps(knobs), side.engine: gr.update(selected=form.KNOBS)}
-    more = _replaced(form.more_fields(given[side.label], given[side.more]), name, change.value)
-    return {side.more: json.dumps(more) if more else "", side.engine: gr.update(selected=form.BASICS)}
+        knobs = _replaced(json.loads(given[fields["knobs"]] or "{}"), name, change.value and text_of(change.value))
+        return {fields["knobs"]: json.dumps(knobs), side.engine: gr.update(selected=form.KNOBS)}
+    if field == "more":
+        more = _replaced(more_fields(given[fields["label"]], given[fields["more"]]), name, change.value)
+        value = json.dumps(more) if more else ""
+    return {fields[field]: value, side.engine: gr.update(selected=form.BASICS)}
 
 
 def _replaced(fields: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:

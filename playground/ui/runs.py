@@ -14,8 +14,8 @@ from ..compare import Comparison
 from ..domain.errors import HostBusy, PlaygroundError
 from ..domain.records import Mode, Status
 from ..host import Host
-from ..text import Locale, say, say_problem
-from . import view
+from ..text import Locale, say
+from . import message, view
 from .labels import label, visitor_locale
 
 # Seconds between repaints. While something is measured the page must not take the engine's processor from it.
@@ -24,6 +24,8 @@ CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
 
 # What the page holds -> the run that it asks for. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
+# An error, what the page holds -> where it was typed, if that is known.
+Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.Place | None]
 
 
 @dataclass
@@ -49,13 +51,21 @@ def build() -> Controls:
         watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="watch")
         wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
         engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
-    message = gr.HTML(apply_default_css=False, elem_id="message")
-    return Controls(race, measure, stop, watch, wait, engines, message, gr.State("race"), gr.State(""))
+    shown = message.build()
+    return Controls(race, measure, stop, watch, wait, engines, shown, gr.State("race"), gr.State(""))
 
 
-def wire(controls: Controls, host: Host, read: Reader, inputs: set[Any], panes: gr.HTML, charts: gr.HTML) -> None:
+def wire(
+    controls: Controls,
+    host: Host,
+    read: Reader,
+    locate: Locator,
+    inputs: set[Any],
+    panes: gr.HTML,
+    charts: gr.HTML,
+) -> None:
     """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
-    runs = Runs(controls, host, read)
+    runs = Runs(controls, host, read, locate)
     started = [controls.run_id, controls.asked, controls.race, controls.measure, controls.stop]
     started += [controls.stop_engines, controls.watch, controls.wait, controls.message]
     ended = [controls.race, controls.measure, controls.stop, controls.stop_engines]
@@ -78,10 +88,11 @@ def wire(controls: Controls, host: Host, read: Reader, inputs: set[Any], panes: 
 class Runs:
     """The handlers."""
 
-    def __init__(self, controls: Controls, host: Host, read: Reader) -> None:
+    def __init__(self, controls: Controls, host: Host, read: Reader, locate: Locator) -> None:
         self._controls = controls
         self._host = host
         self._read = read
+        self._locate = locate
 
     async def race(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         return await self._begin(given, "race", visitor_locale(request), wait=False)
@@ -108,7 +119,8 @@ class Runs:
             await self._host.start(comparison, say("host.page", locale), wait=wait)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))
-            return {controls.run_id: "", controls.asked: mode, controls.message: alert(error, locale), **offers}
+            said = message.alert(error, locale, self._locate(error, given))
+            return {controls.run_id: "", controls.asked: mode, controls.message: said, **offers}
         off = gr.update(interactive=False)
         shown = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
         shown |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
@@ -168,8 +180,3 @@ class Runs:
             return f'<div class="alert"><p>{escape(say("ui.engines_busy", locale))}</p></div>'
         await self._host.pool.stop_all()
         return f"<p>{escape(say('ui.engines_stopped', locale))}</p>"
-
-
-def alert(error: PlaygroundError, locale: Locale) -> str:
-    """An error as the page shows it."""
-    return f'<div class="alert" role="alert"><p>{escape(say_problem(error, locale))}</p></div>'

@@ -9,11 +9,13 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
+from .. import presets, prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.knobs import Case
+from ..domain.records import Problem
 from ..domain.sweep import Estimate, Knob, Sweep, SweepPlan, parsed_values, points_of
 from ..domain.sweep_results import described
+from ..domain.validation import validate
 from ..host import Host
 from ..store import Summary
 from ..sweep import Sweeping, new_sweep, order_of
@@ -22,7 +24,7 @@ from ..text import Locale, say, say_problem
 from . import compare_tab, sweep_tab, sweep_view
 from .compare_tab import CompareTab
 from .labels import visitor_locale
-from .runs import alert
+from .message import alert
 from .sweep_painter import SweepPainter, progress
 from .sweep_tab import KnobFields, SweepTab
 
@@ -214,7 +216,7 @@ class Sweeps:
             raise InvalidInput("whatif.no_knob")
         knobs = [_knob(fields, given, case) for fields in wanted]
         values = {"knobs": knobs, "budget_s": _budget_s(given[self._tab.minutes])}
-        plan = presets.validate(SweepPlan, values, where=say("ui.tab_sweep"))
+        plan = validate(SweepPlan, values, where=Problem("ui.tab_sweep"))
         return new_sweep(plan, case, preset.name if case == preset.case else None)
 
 
@@ -223,6 +225,9 @@ def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
     name = given[fields.name].strip()
     try:
         values = parsed_values(name, given[fields.values] or "")
+        if name == "prompts" and not {*values} <= {*prompts.names()}:
+            # Visitors may name what is built in, and no file of this machine.
+            raise InvalidInput("whatif.only_sets", known=", ".join(prompts.names()))
         knob = Knob(name=name, values=values, side=given[fields.side] or None)
         points_of(SweepPlan(knobs=(knob,)), case)
     except InvalidInput as error:

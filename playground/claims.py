@@ -1,0 +1,53 @@
+"""The claim that a run or a sweep was made to test, and what became of it here."""
+
+from __future__ import annotations
+
+from . import presets
+from .domain.claims import CLAIMS, Claimed, judged
+from .domain.errors import InvalidInput
+from .domain.measurement import Measurement
+from .domain.records import Run
+from .domain.sides import Side
+from .domain.sweep import Sweep
+from .presets import Preset
+
+ENDED = ("done", "stopped")
+
+
+def claim_of(subject: Run | Sweep) -> Claimed | None:
+    """None unless it is a claim's experiment as its preset has it, and has ended."""
+    if subject.preset is None or subject.status not in ENDED:
+        return None
+    try:
+        preset = presets.load(subject.preset)
+    except InvalidInput:
+        # A preset of the visitor's own, or one that is gone: only its name is known.
+        return None
+    if preset.claim is None:
+        return None
+    claim = CLAIMS[preset.claim]
+    if isinstance(subject, Sweep):
+        if claim.of_sweep is not None and _is_sweep_of(preset, subject):
+            return judged(preset.claim, claim.of_sweep(subject))
+    elif claim.of_run is not None and _is_run_of(preset, subject):
+        return judged(preset.claim, claim.of_run(subject))
+    return None
+
+
+def _is_run_of(preset: Preset, run: Run) -> bool:
+    """With other settings, or asked something else, it says nothing of the claim. Its time and rounds are free."""
+    sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in run.sides)
+    return run.workload == preset.workload and sides == preset.sides and _same_load(run.measurement, preset)
+
+
+def _is_sweep_of(preset: Preset, sweep: Sweep) -> bool:
+    case, plan = sweep.case, preset.sweep
+    same = case.workload == preset.workload and case.sides == preset.sides
+    return same and plan is not None and plan.knobs == sweep.plan.knobs and _same_load(case.measurement, preset)
+
+
+def _same_load(measurement: Measurement | None, preset: Preset) -> bool:
+    if measurement is None:
+        return False
+    own = preset.measurement
+    return (measurement.prompts, measurement.profile) == (own.prompts, own.profile)

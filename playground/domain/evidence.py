@@ -1,0 +1,94 @@
+"""What the rounds of runs and sweeps say of one question, as ratios with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from statistics import fmean
+
+from .changes import Value
+from .ratios import Ratio
+from .records import RequestTrace, Run, Trial
+from .rounds import rounds_of, whole_rounds
+from .statistics import RoundValues, compare
+from .sweep import Sweep
+from .workload import Conversation, LoadProfile, Objective, WavesProfile
+
+# One trial, and how its load was sent -> a mean latency in ms, None where unknown.
+Latency = Callable[[Trial, LoadProfile], float | None]
+
+
+def speed_up(run: Run, side: int = 1, over: int = 0, by: Objective | None = None) -> Ratio | None:
+    """Of one side over another, each by its position; by the workload's objective or another one."""
+    values = [each.values for each in rounds_of(run, by)]
+    return _compared(run, values, side, over, by or run.workload.objective)
+
+
+def speed_ups(sweep: Sweep) -> dict[int, Ratio]:
+    """Of the second side over the first, for each number that the first knob had and for which it is known."""
+    found = {}
+    for point in sweep.points:
+        value, ratio = point.values[0], speed_up(point.run) if point.run is not None else None
+        if isinstance(value, int) and ratio is not None:
+            found[value] = ratio
+    return found
+
+
+def measured_at(sweep: Sweep, value: Value) -> Run | None:
+    """The run at this value of the first knob."""
+    return next((point.run for point in sweep.points if point.values[0] == value), None)
+
+
+def latencies(run: Run, latency: Latency) -> list[RoundValues]:
+    """A round a row: label -> ms."""
+    assert run.measurement is not None
+    common = run.measurement.profile
+    return [
+        {side.label: latency(side.trials[number], side.profile or common) for side in run.sides}
+        for number in range(whole_rounds(run))
+    ]
+
+
+def latency_ratio(run: Run, latency: Latency) -> Ratio | None:
+    """The second side's latency over the first side's: below 1 where the second answers sooner."""
+    # As with TTFT, lower is better: a speed-up is the first side's time over the second's.
+    gain = _compared(run, latencies(run, latency), 1, 0, "ttft")
+    return gain and gain.inverse
+
+
+def _compared(run: Run, values: Sequence[RoundValues], side: int, over: int, by: Objective) -> Ratio | None:
+    return Ratio.of_verdict(compare(values, run.sides[side].label, run.sides[over].label, by))
+
+
+def mean_answer(trial: Trial, profile: LoadProfile) -> float | None:
+    """From a request's send until its answer can be had, on average. A static batch hands back all its answers
+    when the longest has ended, so with waves that is when the wave ends."""
+    ends = [_end_ms(trace) for trace in trial.requests]
+    known = [end for end in ends if end is not None]
+    if not known or len(known) < len(ends):
+        return None
+    if isinstance(profile, WavesProfile):
+        size = profile.concurrency
+        known = [max(known[at - at % size :][:size]) for at in range(len(known))]
+    return fmean(end - trace.sent_ms for end, trace in zip(known, trial.requests, strict=True))
+
+
+def mean_of(chosen: Collection[Conversation]) -> Latency:
+    """The mean E2EL of the requests that asked one of these."""
+
+    def latency(trial: Trial, profile: LoadProfile) -> float | None:
+        traces = [trace for trace in trial.requests if trace.conversation in chosen]
+        ends = [_end_ms(trace) for trace in traces]
+        known = [end - trace.sent_ms for end, trace in zip(ends, traces, strict=True) if end is not None]
+        return fmean(known) if known and len(known) == len(traces) else None
+
+    return latency
+
+
+def _end_ms(trace: RequestTrace) -> float | None:
+    """Since the trial's start; None where it failed."""
+    return trace.sent_ms + trace.chunks[-1].ms if trace.chunks and trace.problem is None else None
+
+
+def asked(run: Run) -> set[Conversation]:
+    """Everything that any of its requests asked."""
+    return {trace.conversation for side in run.sides for trace in side.requests}

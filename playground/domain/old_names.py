@@ -1,0 +1,146 @@
+"""Names that vLLM's settings had, or that articles give them: what each is called today, or what does its job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .command_words import bare, options, split
+from .errors import InvalidInput
+from .records import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class OldName:
+    """`now`: the dotted key of today's settings that takes the value; None: nothing takes it. `why`: the id of the
+    sentence that says so. `still_in`: the newest version that knows the name; there it must not be left out."""
+
+    now: str | None
+    why: str
+    still_in: str | None = None
+
+    def explained(self, name: str) -> Problem:
+        return Problem(self.why, {"old": name, "new": (self.now or "").rpartition(".")[2]})
+
+
+def _renamed(now: str) -> OldName:
+    return OldName(now, "old.speculation" if now.startswith("speculation.") else "old.renamed")
+
+
+OLD_NAMES: dict[str, OldName] = {
+    "speculative_model": _renamed("speculation.model"),
+    "num_speculative_tokens": _renamed("speculation.num_speculative_tokens"),
+    "speculative_draft_tensor_parallel_size": _renamed("speculation.draft_tensor_parallel_size"),
+    "speculative_max_model_len": _renamed("speculation.max_model_len"),
+    "speculative_model_quantization": _renamed("speculation.quantization"),
+    "ngram_prompt_lookup_max": _renamed("speculation.prompt_lookup_max"),
+    "ngram_prompt_lookup_min": _renamed("speculation.prompt_lookup_min"),
+    "speculative_disable_by_batch_size": OldName(None, "old.by_batch_size"),
+    "disable_by_batch_size": OldName(None, "old.by_batch_size"),
+    "spec_decoding_acceptance_method": OldName(None, "old.acceptance_method"),
+    "acceptance_method": OldName(None, "old.acceptance_method"),
+    "typical_acceptance_sampler_posterior_threshold": OldName(None, "old.acceptance_method"),
+    "typical_acceptance_sampler_posterior_alpha": OldName(None, "old.acceptance_method"),
+    "speculative_acceptance_rate": OldName(None, "old.acceptance_rate"),
+    "max_prefill_tokens": _renamed("knobs.max_num_batched_tokens"),
+    "swap_space": OldName(None, "old.swap_space"),
+    "preemption_mode": OldName(None, "old.swap_space"),
+    "max_parallel_loading_workers": OldName(None, "old.loading_workers"),
+    "dynamic_request_policy": OldName(None, "old.request_policy"),
+    "use_v2_block_manager": OldName(None, "old.always_on"),
+    "num_lookahead_slots": OldName(None, "old.always_on"),
+    "num_scheduler_steps": OldName(None, "old.multi_step"),
+    "multi_step_stream_outputs": OldName(None, "old.multi_step"),
+    "worker_use_ray": OldName(None, "old.ray"),
+    "engine_use_ray": OldName(None, "old.ray"),
+    "device": OldName(None, "old.device"),
+    "max_seq_len_to_capture": OldName(None, "old.capture"),
+    "max_num_partial_prefills": OldName(None, "old.partial_prefills", still_in="0.26"),
+    "max_long_partial_prefills": OldName(None, "old.partial_prefills", still_in="0.26"),
+    "calculate_kv_scales": OldName(None, "old.kv_scales", still_in="0.26"),
+}
+# Knob -> what a value was called -> what it is called.
+OLD_VALUES: dict[str, dict[str, str]] = {"dtype": {"half": "float16", "float": "float32"}}
+
+
+def replacement(name: str) -> Problem | None:
+    """What to use instead of a setting that a version lacks, if this is known."""
+    found = OLD_NAMES.get(bare(name))
+    return found.explained(bare(name)) if found else None
+
+
+def modernised(settings: Mapping[str, Any], where: str | Problem) -> tuple[dict[str, Any], list[Problem]]:
+    """Engine settings as somebody wrote them, with today's names; each translation explained.
+
+    Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What is
+    of another shape than settings is left for their validation to refuse. Raises InvalidInput where the old name
+    and the new one are both given and differ.
+    """
+    made, notes = dict(settings), list[Problem]()
+    places = [made]
+    for group in ("knobs", "speculation"):
+        if isinstance(made.get(group), Mapping):
+            made[group] = dict(made[group])
+            places.append(made[group])
+    old = [(place, name) for place in places for name in place if _is_old(name, place is made.get("speculation"))]
+    for place, name in old:
+        notes += adopt(made, name, place.pop(name), where)
+    if isinstance(flags := made.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
+        kept: list[str] = []
+        for words in options(flags):
+            name, value = split(words)
+            if _is_old(name, False):
+                notes += adopt(made, name, value, where)
+            else:
+                kept += words
+        made["extra_flags"] = kept
+    knobs = made.get("knobs")
+    for knob, names in OLD_VALUES.items():
+        if isinstance(knobs, dict) and isinstance(value := knobs.get(knob), str) and value in names:
+            knobs[knob] = names[value]
+            notes.append(Problem("old.value", {"key": knob, "old": value, "new": names[value]}))
+    return made, notes
+
+
+def _is_old(name: str, in_speculation: bool) -> bool:
+    found = OLD_NAMES.get(bare(name))
+    if found is None or found.still_in:
+        return False
+    # Today's own spelling, where it belongs.
+    return not (in_speculation and found.now == f"speculation.{name}")
+
+
+def adopt(settings: dict[str, Any], name: str, value: object, where: str | Problem) -> list[Problem]:
+    """Put an old name's value where it belongs today, in nested settings; says what was done."""
+    name = bare(name)
+    old = OLD_NAMES[name]
+    if old.now is not None:
+        group, _, key = old.now.partition(".")
+        inner = settings.setdefault(group, {})
+        if not isinstance(inner, dict):
+            # Refused when it is validated.
+            return []
+        if key in inner and str(inner[key]) != str(value):
+            raise InvalidInput(
+                "old.given_twice", where=where, key=old.now, old=name, value=value, new=old.now, other=inner[key]
+            )
+        inner[key] = value
+        if group == "speculation":
+            complete(inner)
+    return [old.explained(name)]
+
+
+def complete(speculation: dict[str, Any]) -> None:
+    """The method that follows from the draft, where none was named: vLLM finds it out in the same way."""
+    model = speculation.get("model")
+    if model in ("ngram", "[ngram]"):
+        del speculation["model"]
+        speculation["method"] = "ngram"
+    elif speculation.get("method") in (None, "off"):
+        if isinstance(model, str):
+            known = (("eagle-", "eagle"), ("eagle3", "eagle3"))
+            named = (method for part, method in known if part in model.lower())
+            speculation["method"] = next(named, "draft_model")
+        elif speculation.keys() & {"prompt_lookup_max", "prompt_lookup_min"}:
+            speculation["method"] = "ngram"

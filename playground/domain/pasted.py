@@ -1,0 +1,230 @@
+"""A pasted command line or Python call -> settings, with a note on each thing translated or left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from . import python_call
+from .command_words import bare, is_option, options, split, takes_values, words
+from .errors import InvalidInput
+from .old_names import OLD_NAMES, adopt, complete, modernised
+from .records import Problem
+from .settings import EngineSettings, Knobs
+from .validation import validate
+
+# Where an error's field is.
+WHERE = Problem("paste.where")
+# More is no command line.
+LONGEST = 20_000
+MODULES = ("vllm.entrypoints", "vllm.scripts")
+PREFIXES = ("$", "env", "sudo", "exec", "nohup", "time", "uv", "run", "export")
+SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size"}
+SHORT |= {"q": "quantization", "sc": "speculative_config", "device_memory_utilization": "gpu_memory_utilization"}
+# Today's own short ways to say what --speculative-config says.
+SPECULATION = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
+# What the playground gives every engine itself, or what is the host's affair.
+OWN = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_server_count", "headless"}
+OWN |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
+OWN |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
+OWN |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
+# vLLM reads 32k as 32000 and 32K as 32768, for these.
+HUMAN = ("max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes")
+FACTORS = {**{unit: 1000 ** (i + 1) for i, unit in enumerate("kmgt")}}
+FACTORS |= {unit.upper(): 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
+
+
+@dataclass(frozen=True)
+class PastedSettings:
+    """What was understood, and what there is to say about it."""
+
+    settings: EngineSettings
+    notes: tuple[Problem, ...]
+
+
+def read(text: str) -> PastedSettings:
+    """`vllm serve ...`, `python -m vllm.entrypoints... ...`, `docker run ... vllm-openai ...` or `LLM(...)`.
+
+    InvalidInput says what can't be understood or used. The text is never executed.
+    """
+    if not text.strip():
+        raise InvalidInput("paste.empty")
+    if len(text) > LONGEST:
+        raise InvalidInput("paste.too_long", limit=LONGEST)
+    notes: list[Problem] = []
+    pairs = python_call.arguments(text) if python_call.is_python(text) else _of_command(text, notes)
+    made = _Collected()
+    for name, value in pairs:
+        made.take(name, value)
+    return made.finished(notes)
+
+
+def _of_command(text: str, notes: list[Problem]) -> list[tuple[str, Any]]:
+    """The options after the program's name; the model of `vllm serve MODEL` is one of them."""
+    given = _after_program(words(text), notes)
+    model: list[tuple[str, Any]] = []
+    if given and not is_option(given[0]):
+        model = [("model", given.pop(0))]
+    pairs = []
+    for option in options(given):
+        if not is_option(option[0]):
+            raise InvalidInput("paste.stray", word=option[0][:60])
+        pairs.append(split(option))
+    return model + pairs
+
+
+def _after_program(given: list[str], notes: list[Problem]) -> list[str]:
+    at, environment = 0, []
+    while at < len(given) and (given[at] in PREFIXES or re.match(r"[A-Za-z_]\w*=", given[at])):
+        environment += [given[at].partition("=")[0]] if "=" in given[at] else []
+        at += 1
+    if environment:
+        notes.append(Problem("paste.environment", {"names": ", ".join(environment)}))
+    rest = given[at:]
+    if rest and rest[0] in ("docker", "podman"):
+        image = next(
+            (i for i, word in enumerate(rest) if "vllm" in word and ":" in word and "=" not in word), None
+        )
+        if image is None:
+            raise InvalidInput("paste.no_image")
+        notes.append(Problem("paste.container", {"name": rest[0]}))
+        return rest[image + 1 :]
+    program = rest[0].rpartition("/")[2] if rest else ""
+    if program == "vllm" and rest[1:2] == ["serve"]:
+        return rest[2:]
+    if (
+        re.fullmatch(r"python[\d.]*", program)
+        and rest[1:2] == ["-m"]
+        and rest[2:3]
+        and rest[2].startswith(MODULES)
+    ):
+        return rest[4:] if rest[3:4] == ["serve"] else rest[3:]
+    if rest and is_option(rest[0]) and at == 0:
+        return rest
+    raise InvalidInput("paste.no_program", word=" ".join(rest[:2])[:60])
+
+
+class _Collected:
+    """Options on their way to settings."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {"knobs": {}, "speculation": {}, "extra_flags": []}
+        self.notes: list[Problem] = []
+        self.old: list[tuple[str, Any]] = []
+
+    def take(self, name: str, value: Any) -> None:
+        name, _, inner = name.partition(".")
+        name = SHORT.get(bare(name), bare(name))
+        if name in SPECULATION:
+            name, inner = "speculative_config", SPECULATION[name]
+        negated = name.removeprefix("no_") if name.startswith("no_") and value is True else None
+        if name == "model" and isinstance(value, str):
+            self.settings["target"] = value
+        elif name == "speculative_config":
+            self._speculation(value, inner)
+        elif name == "trust_remote_code" or negated == "trust_remote_code":
+            self.settings["trust_remote_code"] = negated is None
+        elif name in Knobs.model_fields:
+            self._knob(name, value)
+        elif negated in Knobs.model_fields:
+            self.settings["knobs"][negated] = False
+        elif name in OLD_NAMES and not OLD_NAMES[name].still_in:
+            self.old.append((name, value))
+        elif name in OWN or (negated or "") in OWN or name.startswith("ssl_"):
+            self.notes.append(Problem("paste.own", {"name": name}))
+        elif name == "config":
+            self.notes.append(Problem("paste.config_file", {"file": value}))
+        else:
+            self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
+
+    def _knob(self, name: str, value: Any) -> None:
+        if value is True and takes_values(f"--{name}"):
+            raise InvalidInput("paste.no_value", name=name)
+        self.settings["knobs"][name] = _human(name, value)
+
+    def _speculation(self, value: Any, key: str) -> None:
+        if key:
+            fields: Any = {key: _json(value)}
+        elif isinstance(value, list):
+            raise InvalidInput("paste.json_quotes", text=" ".join(map(str, value))[:60])
+        else:
+            fields = value if isinstance(value, dict) else _json(value)
+        if fields is None:
+            return
+        if not isinstance(fields, dict):
+            raise InvalidInput("paste.json", text=str(value)[:60])
+        speculation = self.settings["speculation"]
+        for name, field in fields.items():
+            if name in OLD_NAMES and OLD_NAMES[name].now != f"speculation.{name}":
+                self.old.append((name, field))
+            else:
+                speculation[name] = field
+
+    def finished(self, notes: Iterable[Problem]) -> PastedSettings:
+        # Last, so that a new name beside its old one is seen.
+        for name, value in self.old:
+            self.notes += adopt(self.settings, name, value, WHERE)
+        speculation = self.settings["speculation"]
+        if speculation:
+            self.notes += _as_vllm_reads(speculation)
+        else:
+            del self.settings["speculation"]
+        if "target" not in self.settings:
+            raise InvalidInput("paste.no_model")
+        settings, more = modernised(self.settings, WHERE)
+        made = validate(EngineSettings, settings, where=WHERE)
+        return PastedSettings(made, (*notes, *self.notes, *more))
+
+
+def _as_vllm_reads(speculation: dict[str, Any]) -> list[Problem]:
+    """Fill in what vLLM works out itself where we would not; says what was filled in."""
+    notes = []
+    method = speculation.get("method")
+    if isinstance(method, str) and method.endswith("_mtp"):
+        speculation["method"] = "mtp"
+        notes.append(Problem("old.value", {"key": "method", "old": method, "new": "mtp"}))
+    elif method == "[ngram]":
+        speculation["method"] = "ngram"
+    complete(speculation)
+    if method is None and "method" in speculation:
+        notes.append(Problem("paste.method", {"method": speculation["method"]}))
+    if speculation.get("method") in ("ngram", "ngram_gpu"):
+        # Each is the other's default, and 5 where both are absent: another default than ours.
+        low, high = speculation.get("prompt_lookup_min"), speculation.get("prompt_lookup_max")
+        speculation["prompt_lookup_min"] = low or high or 5
+        speculation["prompt_lookup_max"] = high or low or 5
+    if "method" in speculation and "num_speculative_tokens" not in speculation:
+        notes.append(Problem("paste.tokens"))
+    return notes
+
+
+def _json(value: Any) -> Any:
+    """What a value of JSON means; text that is none means itself."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _human(name: str, value: Any) -> Any:
+    found = (
+        re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", value) if name in HUMAN and isinstance(value, str) else None
+    )
+    return int(float(found[1]) * FACTORS[found[2]]) if found else value
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    """As one would type it."""
+    dashed = name.replace("_", "-") if "." not in name else name
+    if value is True:
+        return [f"--{dashed}"]
+    if value is False:
+        return [f"--no-{dashed}"]
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)):
+        return [f"--{dashed}", *map(str, value)]
+    return [f"--{dashed}", json.dumps(value) if isinstance(value, dict) else str(value)]

@@ -1,0 +1,80 @@
+"""Ratios with their uncertainty, and what can be made of several of them: quotients and means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, fsum, log, sqrt
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
+
+from .measurement import MIN_ROUNDS
+from .statistics import Verdict, standard_error
+
+# Why a verdict is withheld although there is an interval: it does not speak for the whole run.
+UNSOUND = ("verdict.ratio_moves", "verdict.left_out")
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A positive figure, by its log: the mean over rounds, that mean's standard error, and the degrees of freedom
+    behind the error."""
+
+    log: float
+    error: float
+    degrees: float
+
+    @classmethod
+    def of_verdict(cls, verdict: Verdict) -> Ratio | None:
+        """Its speed-up; None without an interval, or where a verdict is withheld in spite of it."""
+        if verdict.interval is None or verdict.speed_up is None:
+            return None
+        why = verdict.reason.message_id if verdict.reason else None
+        if verdict.verdict == "no clear difference" and why in UNSOUND:
+            return None
+        error = standard_error(verdict.interval, verdict.rounds)
+        return cls(log(verdict.speed_up), error, verdict.rounds - 1)
+
+    @classmethod
+    def of_values(cls, values: Sequence[float | None]) -> Ratio | None:
+        """One value a round, in any unit; None if fewer than MIN_ROUNDS are known or any is not."""
+        logs = [log(value) for value in values if value is not None and value > 0]
+        if len(logs) < max(MIN_ROUNDS, len(values)):
+            return None
+        return cls(fmean(logs), stdev(logs) / sqrt(len(logs)), len(logs) - 1)
+
+    @property
+    def value(self) -> float:
+        return exp(self.log)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95%, by the t distribution."""
+        half = float(stdtrit(self.degrees, 0.975)) * self.error
+        return exp(self.log - half), exp(self.log + half)
+
+    @property
+    def inverse(self) -> Ratio:
+        return Ratio(-self.log, self.error, self.degrees)
+
+
+def quotient(one: Ratio, other: Ratio) -> Ratio:
+    """Of two that were measured independently of each other."""
+    error, degrees = _combined([one, other])
+    return Ratio(one.log - other.log, error, degrees)
+
+
+def mean(ratios: Sequence[Ratio]) -> Ratio:
+    """Geometric mean of one or more that were measured independently of each other."""
+    error, degrees = _combined(ratios)
+    return Ratio(fmean(each.log for each in ratios), error / len(ratios), degrees)
+
+
+def _combined(ratios: Sequence[Ratio]) -> tuple[float, float]:
+    """Standard error of their logs' sum, and its degrees of freedom (Welch 1947, Satterthwaite 1946)."""
+    variances = [each.error**2 for each in ratios]
+    total = fsum(variances)
+    spread = fsum(own**2 / each.degrees for own, each in zip(variances, ratios, strict=True))
+    degrees = total**2 / spread if spread else min(each.degrees for each in ratios)
+    return sqrt(total), degrees

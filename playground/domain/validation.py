@@ -1,0 +1,173 @@
+"""Values -> a model, or one clear InvalidInput: the field, the value, and what would be accepted."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .base_url import without_secrets
+from .errors import InvalidInput
+from .records import Problem
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+# Longer values are shown cut off.
+SHOWN = 60
+# pydantic's kind of error -> what would have been accepted, and where its limit stands in the error's context.
+ACCEPTED: dict[str, tuple[str, str | None]] = {
+    "greater_than": ("accepted.above", "gt"),
+    "greater_than_equal": ("accepted.at_least", "ge"),
+    "less_than": ("accepted.below", "lt"),
+    "less_than_equal": ("accepted.at_most", "le"),
+    "int_parsing": ("accepted.whole_number", None),
+    "int_type": ("accepted.whole_number", None),
+    "int_from_float": ("accepted.whole_number", None),
+    "int_parsing_size": ("accepted.shorter_number", None),
+    "float_parsing": ("accepted.number", None),
+    "float_type": ("accepted.number", None),
+    "finite_number": ("accepted.number", None),
+    "bool_parsing": ("accepted.true_or_false", None),
+    "bool_type": ("accepted.true_or_false", None),
+    "string_type": ("accepted.text", None),
+    "string_unicode": ("accepted.text", None),
+    "string_too_short": ("accepted.not_empty", None),
+    "string_too_long": ("accepted.shorter_text", "max_length"),
+    "string_pattern_mismatch": ("accepted.plain_text", None),
+    "literal_error": ("accepted.one_of", "expected"),
+    "union_tag_invalid": ("accepted.one_of", "expected_tags"),
+    "tuple_type": ("accepted.list", None),
+    "list_type": ("accepted.list", None),
+    "too_short": ("accepted.more_entries", "min_length"),
+    "too_long": ("accepted.fewer_entries", "max_length"),
+    "dict_type": ("accepted.table", None),
+    "model_type": ("accepted.table", None),
+    "model_attributes_type": ("accepted.table", None),
+}
+
+
+def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Problem) -> ModelT:
+    """Make `model` of `values`. The first thing wrong becomes one InvalidInput; its `key` is the dotted field."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        refusal = _refusal(model, _first(error), where)
+        # Without pydantic's own error: it repeats the address of an endpoint, and a key that somebody put there.
+        raise refusal from None
+
+
+def reason(error: ValidationError) -> Problem:
+    """What would be accepted in place of the first thing wrong, where it is known which value that is."""
+    found = _first(error)
+    context = dict(found.get("ctx", {}))
+    return Problem(found["type"], context) if context.pop("field", None) else _accepted(found["type"], context)
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """Of a union's members, the one that understood most of the value."""
+    return max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
+
+
+def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) -> InvalidInput:
+    path, _ = _walk(model, found["loc"])
+    context = dict(found.get("ctx", {}))
+    kind = found["type"]
+    if field := context.pop("field", None):
+        return InvalidInput(
+            "settings.invalid", where=where, key=_dotted([*path, field]), detail=Problem(kind, context)
+        )
+    if kind.startswith("union_tag"):
+        path = [*path, context["discriminator"].strip("'")]
+        kind = "missing" if kind == "union_tag_not_found" else kind
+    key = _dotted(path)
+    if kind == "extra_forbidden":
+        _, inner = _walk(model, found["loc"][:-1])
+        nearest = nearest_of(str(path[-1]), _keys(inner))
+        return InvalidInput("settings.unknown_key", where=where, key=key, nearest=nearest)
+    if kind == "missing" or found["input"] is None:
+        # An emptied field is None.
+        return InvalidInput("settings.missing_key", where=where, key=key)
+    if path[-1:] == ["base_url"]:
+        return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(found["input"])))
+    value = context.get("tag", found["input"])
+    return InvalidInput(
+        "settings.bad_value", where=where, key=key, value=_shown(value), detail=_accepted(kind, context)
+    )
+
+
+def _accepted(kind: str, context: Mapping[str, Any]) -> Problem:
+    message_id, limit = ACCEPTED.get(kind, ("accepted.other", None))
+    if limit is None:
+        return Problem(message_id)
+    value = context[limit]
+    return Problem(message_id, {"limit": value.replace(" or ", ", ") if isinstance(value, str) else value})
+
+
+def _shown(value: object) -> object:
+    """As much of a value as a sentence can hold."""
+    if isinstance(value, (dict, BaseModel)):
+        return "{…}"
+    return value if len(text := str(value)) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _dotted(path: list[int | str]) -> str:
+    return ".".join(str(part) for part in path) or "-"
+
+
+def nearest_of(name: str, candidates: list[str]) -> str:
+    """The candidate that looks most like `name`; all of them, if none does."""
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.4)
+    return close[0] if close else ", ".join(candidates)
+
+
+def choices(model: type[BaseModel], field: str) -> list[str] | None:
+    """The literal values a field accepts, or None if it is free."""
+    inner = _options(model.model_fields[field].annotation)[0]
+    return [str(value) for value in get_args(inner)] if get_origin(inner) is Literal else None
+
+
+def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[int | str], list[Any]]:
+    """The dotted path of an error's place, and what types its last part may have.
+
+    pydantic's places also name which member of a union was tried; nobody typed that.
+    """
+    path: list[int | str] = []
+    options: list[Any] = [model]
+    for part in place:
+        if len(options) > 1:
+            options = [option for option in options if _is_called(option, part)]
+            continue
+        path.append(part)
+        options = _below(options[0], part) if options else []
+    return path, options
+
+
+def _below(current: Any, part: int | str) -> list[Any]:
+    if isinstance(part, int):
+        return _options(next(iter(get_args(current)), None))
+    fields = current.model_fields if isinstance(current, type) and issubclass(current, BaseModel) else {}
+    return next((_options(field.annotation) for name, field in fields.items() if part in (name, field.alias)), [])
+
+
+def _is_called(option: Any, tag: int | str) -> bool:
+    if not (isinstance(option, type) and issubclass(option, BaseModel)):
+        return False
+    literals = [choices(option, name) or [] for name in option.model_fields]
+    return tag == option.__name__ or any(tag in values for values in literals)
+
+
+def _options(annotation: Any) -> list[Any]:
+    """The members of a union without None; of anything else, itself."""
+    if get_origin(annotation) is Annotated:
+        return _options(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [one for arg in get_args(annotation) if arg is not type(None) for one in _options(arg)]
+    return [annotation]
+
+
+def _keys(options: list[Any]) -> list[str]:
+    return [field.alias or name for model in options for name, field in model.model_fields.items()]

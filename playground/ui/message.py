@@ -1,0 +1,37 @@
+"""What went wrong, as the page says it: under the buttons, and at the field it is about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from html import escape
+
+import gradio as gr
+
+from ..domain.errors import PlaygroundError
+from ..text import Locale, say_problem
+from . import view
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a field is on the page, as selectors: its own, and what unfolds it, outermost first."""
+
+    field: str
+    folds: tuple[str, ...] = ()
+
+
+def build() -> gr.HTML:
+    """The place under the buttons. Its script takes the message to the field that it names."""
+    return gr.HTML(
+        html_template='<div class="text">${value}</div>',
+        js_on_load=view.asset("message.js"),
+        apply_default_css=False,
+        elem_id="message",
+    )
+
+
+def alert(error: PlaygroundError, locale: Locale, place: Place | None = None) -> str:
+    """An error as the page shows it. `place`: where it was typed."""
+    at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
+    return f'<div class="alert" role="alert"{at}><p>{escape(say_problem(error, locale))}</p></div>'

@@ -1,0 +1,81 @@
+"""A command line pasted into a side, old names in its extra flags: fields filled in, each change explained."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from ..config import Config
+from ..domain import pasted
+from ..domain.errors import InvalidInput
+from ..domain.records import Problem
+from ..domain.settings import EngineSettings
+from ..domain.sides import Side
+from ..text import Locale, say, say_problem
+from . import form
+from .form import SideForm
+from .labels import visitor_locale
+from .message import alert
+
+
+def wire(side: SideForm, config: Config) -> None:
+    """Connect the events of one side."""
+
+    def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        def filled() -> tuple[Side, Sequence[Problem]]:
+            found = pasted.read(given[side.pasted] or "")
+            settings, notes = allowed(config, found.settings, given[side.fields["runtime"]])
+            return Side(label=str(given[side.fields["label"]]).strip() or "?", engine=settings), [
+                *found.notes,
+                *notes,
+            ]
+
+        return _changed(side, filled, visitor_locale(request), done=True)
+
+    def on_flags(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return _changed(side, lambda: form.read(side, given), visitor_locale(request), done=False)
+
+    fields = set(side.fields.values())
+    shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+    side.fill.click(on_fill, {side.pasted, *fields}, side.outputs(), **shown)
+    side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
+
+
+def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Problem]]:
+    """What of pasted settings this host lets run, in the side's own runtime; a note on what was left out."""
+    update: dict[str, Any] = {"runtime": runtime}
+    notes = list[Problem]()
+    flags: dict[str, object] = {"flags": shlex.join(settings.extra_flags)}
+    if settings.extra_flags and config.extra_flags:
+        notes.append(Problem("paste.extra", flags))
+    elif settings.extra_flags:
+        update["extra_flags"] = ()
+        notes.append(Problem("paste.extra_off", flags))
+    if settings.trust_remote_code and not config.trust_remote_code:
+        update["trust_remote_code"] = False
+        notes.append(Problem("paste.remote_code_off"))
+    return settings.model_copy(update=update), notes
+
+
+def _changed(
+    side: SideForm, read: Callable[[], tuple[Side, Sequence[Problem]]], locale: Locale, *, done: bool
+) -> dict[Any, Any]:
+    """What the form shows then. Where something is wrong everything typed stays as it is."""
+    try:
+        filled, notes = read()
+    except InvalidInput as error:
+        return {side.notes: alert(error, locale)}
+    if not notes and not done:
+        return {side.notes: ""}
+    return {**form.updates(side, filled), side.notes: listed(notes, locale, done=done)}
+
+
+def listed(notes: Sequence[Problem], locale: Locale, *, done: bool) -> str:
+    """The notes as a list."""
+    first = f"<p>{escape(say('paste.done', locale))}</p>" if done else ""
+    items = "".join(f"<li>{escape(say_problem(note, locale))}</li>" for note in notes)
+    return f'<div role="status">{first}<ul>{items}</ul></div>' if items else f'<div role="status">{first}</div>'

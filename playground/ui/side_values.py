@@ -1,0 +1,136 @@
+"""One side's settings as the fields of its form hold them, and back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from .. import models
+from ..domain.errors import InvalidInput
+from ..domain.old_names import modernised
+from ..domain.records import Problem
+from ..domain.settings import AttachedEndpoint, EngineSettings
+from ..domain.sides import Side
+from ..domain.validation import validate
+
+DRAFTING = ("draft_model", "eagle", "eagle3")
+LOOKUP = ("ngram", "ngram_gpu")
+# Fields of the speculation that have a component of their own; the rest goes through the JSON box.
+SPECULATION = {
+    "method": "method",
+    "model": "draft",
+    "num_speculative_tokens": "k",
+    "prompt_lookup_min": "lookup_min",
+    "prompt_lookup_max": "lookup_max",
+}
+
+
+def field_of(key: str) -> str:
+    """The field that shows a dotted key of the settings. A knob's is `knobs`, which holds them all."""
+    group, _, name = key.partition(".")
+    return SPECULATION.get(name, "more") if group == "speculation" else group
+
+
+def shown(method: str, attached: bool) -> dict[str, bool]:
+    """Which of the fields that come and go are there."""
+    lookup, speculates = method in LOOKUP, method != "off"
+    return {
+        "engine": not attached,
+        "endpoint": attached,
+        "draft": method in DRAFTING,
+        "k": speculates,
+        "lookup_min": lookup,
+        "lookup_max": lookup,
+        "more": speculates,
+    }
+
+
+def values_of(side: Side) -> dict[str, Any]:
+    """What each field holds for `side`, by the field's name."""
+    settings, endpoint = side.engine, dict[str, Any]()
+    if isinstance(settings, AttachedEndpoint):
+        # The engine's fields are hidden, and hold what they begin with.
+        settings, endpoint = EngineSettings(target=models.EMBEDDED), settings.model_dump()
+    speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
+    more = {key: value for key, value in speculation.items() if key not in SPECULATION}
+    return {
+        "label": side.label,
+        "attached": bool(endpoint),
+        "base_url": endpoint.get("base_url", ""),
+        "model": endpoint.get("model", ""),
+        "api": endpoint.get("api", "chat"),
+        "target": settings.target,
+        "method": speculation["method"],
+        "draft": settings.draft or "",
+        "k": speculation.get("num_speculative_tokens", 5),
+        "lookup_min": speculation.get("prompt_lookup_min", 2),
+        "lookup_max": speculation.get("prompt_lookup_max", 5),
+        "more": json.dumps(more) if more else "",
+        "runtime": settings.runtime,
+        "extra_flags": shlex.join(settings.extra_flags),
+        "trust_remote_code": settings.trust_remote_code,
+        "knobs": json.dumps({name: text_of(value) for name, value in settings.knobs.overrides().items()}),
+    }
+
+
+def text_of(value: int | float | bool | str) -> str:
+    """As a knob's field holds it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Problem]]:
+    """Frozen settings, and a note on each old name that was translated. InvalidInput names side and key."""
+    name = str(values["label"]).strip() or "?"
+    if values["attached"]:
+        endpoint = {
+            "base_url": (values["base_url"] or "").strip(),
+            "model": (values["model"] or "").strip(),
+            "api": values["api"],
+        }
+        return Side(label=name, engine=validate(AttachedEndpoint, endpoint, where=name)), []
+    settings, notes = modernised(
+        {
+            "runtime": values["runtime"],
+            "target": (values["target"] or "").strip(),
+            "speculation": _speculation(name, values),
+            "knobs": json.loads(values["knobs"] or "{}"),
+            "trust_remote_code": bool(values["trust_remote_code"]),
+            "extra_flags": _flags(name, values["extra_flags"] or ""),
+        },
+        where=name,
+    )
+    return Side(label=name, engine=validate(EngineSettings, settings, where=name)), notes
+
+
+def _speculation(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    method = values["method"]
+    fields: dict[str, Any] = {"method": method}
+    if method != "off":
+        fields |= {"num_speculative_tokens": values["k"], **more_fields(side, values["more"])}
+    if method in DRAFTING:
+        fields["model"] = (values["draft"] or "").strip()
+    if method in LOOKUP:
+        fields |= {"prompt_lookup_min": values["lookup_min"], "prompt_lookup_max": values["lookup_max"]}
+    return fields
+
+
+def _flags(side: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise InvalidInput("ui.flags_bad", side=side, key="extra_flags", value=text[:60]) from None
+
+
+def more_fields(side: str, text: str | None) -> dict[str, Any]:
+    """Raises InvalidInput for what is no JSON object."""
+    if not text or not text.strip():
+        return {}
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise InvalidInput("ui.json_bad", side=side, key="speculation.more", value=text[:60])
+    return fields

@@ -1,0 +1,57 @@
+"""In a real browser, without an engine: a command line pasted into a side, and errors at their fields."""
+
+from __future__ import annotations
+
+import subprocess
+
+from playwright.async_api import Browser, Page, expect
+from test_browser import app, browser, fill, folder, opened, overflows, shot  # noqa: F401 - fixtures by import
+
+App = tuple[subprocess.Popen[bytes], str]
+PASTED = (
+    "vllm serve SmolLM2-135M-Instruct --speculative-model [ngram] --num-speculative-tokens 4 "
+    "--max-prefill-tokens 4096 --swap-space 4 --max-num-seqs"
+)
+
+
+async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser) -> None:  # noqa: F811
+    errors: list[str] = []
+    page = await opened(browser, app[1], errors)
+    await page.get_by_text("Settings of each side").click()
+    await page.get_by_text("Paste a command line").first.click()
+    box, notes = page.locator("#side0-pasted textarea"), page.locator("#side0-notes")
+    # Something wrong first: said, and what was typed stays.
+    await fill(box, f"{PASTED} many")
+    await page.locator("#side0-fill").click()
+    await expect(notes).to_contain_text("many")
+    await expect(box).to_have_value(f"{PASTED} many")
+    await fill(box, f"{PASTED} 16")
+    await page.locator("#side0-fill").click()
+    await expect(notes).to_contain_text("max_prefill_tokens is called max_num_batched_tokens today")
+    await expect(notes).to_contain_text("swap_space is gone")
+    await expect(page.locator("#side0-k input")).to_have_value("4")
+    await expect(page.locator("#side0-method input")).to_have_value("ngram")
+    await shot(page, "08-pasted")
+    await page.get_by_role("tab", name="Knobs").first.click()
+    await expect(page.locator("#side0-knobs [name=max_num_batched_tokens]")).to_have_value("4096")
+    await expect(page.locator("#side0-knobs [name=max_num_seqs]")).to_have_value("16")
+    await _an_error_at_its_field(page)
+    assert not errors
+
+
+async def _an_error_at_its_field(page: Page) -> None:
+    """Also where it is folded away, and on another tab."""
+    knob = page.locator("#side0-knobs [name=max_num_seqs]")
+    await fill(knob, "0")
+    await page.get_by_role("tab", name="Models").first.click()
+    await page.get_by_text("Settings of each side").click()
+    await page.locator("#race").click()
+    await expect(page.locator("#message .alert")).to_contain_text("max_num_seqs")
+    await expect(knob).to_be_visible()
+    await expect(knob).to_have_attribute("aria-invalid", "true")
+    await expect(knob).to_have_value("0")
+    await expect(page.locator("#field-message")).to_contain_text("at least 1")
+    await shot(page, "09-error-at-its-field")
+    await page.set_viewport_size({"width": 390, "height": 844})
+    assert not await overflows(page)
+    await shot(page, "09-error-at-its-field-390")

@@ -1,0 +1,122 @@
+"""What the What-if tab reads from the page, and what a preset fills in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from playground import presets
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.knobs import NAMES
+from playground.domain.sweep import SweepPlan, parsed_knob
+from playground.engine import devices
+from playground.host import Host
+from playground.ui import compare_tab, sweep_tab
+from playground.ui.compare_tab import CompareTab
+from playground.ui.sweep_tab import SweepTab
+from playground.ui.sweeps import BadKnob, Sweeps
+
+PRESET = presets.load(presets.EMBEDDED)
+
+
+@pytest.fixture
+def tabs(config: Config) -> tuple[SweepTab, CompareTab, Host]:
+    host = Host(config)
+    with gr.Blocks():
+        compare = compare_tab.build(host, devices.machine())
+        with gr.Tab() as tab:
+            sweep = sweep_tab.build(tab, PRESET)
+    return sweep, compare, host
+
+
+def given(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> dict[Any, Any]:
+    """What the page holds when it has just been opened, but for what was typed: name_1, values_2, minutes ..."""
+    sweep, compare, _ = tabs
+    page = {part: part.value for part in sweep.inputs() | compare.inputs()}
+    for name, text in typed.items():
+        field, _, number = name.partition("_")
+        page[getattr(sweep.knobs[int(number) - 1], field) if number else getattr(sweep, field)] = text
+    return page
+
+
+def read(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> Any:
+    return Sweeps(*tabs)._read(given(tabs, **typed))
+
+
+def test_it_starts_from_what_the_compare_tab_holds(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    made = read(tabs)
+    assert (made.case, made.preset) == (PRESET.case, PRESET.name)
+    page = given(tabs) | {tabs[1].prompt: "another"}
+    changed = Sweeps(*tabs)._read(page)
+    assert (changed.case.workload.prompt, changed.preset) == ("another", None)
+
+
+def test_two_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    label = PRESET.sides[1].label
+    typed = {"name_1": "k", "side_1": label, "values_1": "1..3", "name_2": "concurrency", "values_2": "1,4"}
+    made = read(tabs, **typed, minutes=5)
+    assert [knob.key for knob in made.plan.knobs] == [f"{label}.k", "concurrency"]
+    assert made.plan.budget_s == 300
+    assert len(made.points) == 6
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "side", "values", "said"),
+    [
+        (1, "nonsense", "", "1", "sweep.unknown_knob"),
+        (2, "concurrency", "", "8..1", "sweep.bad_range"),
+        (2, "concurrency", "", "", "sweep.bad_values"),
+        (2, "concurrency", "Speculation off", "1", "sweep.workload_has_no_side"),
+        (1, "k", "nobody", "1", "sweep.unknown_side"),
+        (1, "k", "", "0", "sweep.bad_value"),
+        # No file of the host is read by naming it.
+        (1, "prompts", "", "/etc/passwd", "whatif.only_sets"),
+    ],
+)
+def test_what_is_wrong_belongs_to_its_field(
+    tabs: tuple[SweepTab, CompareTab, Host], number: int, name: str, side: str, values: str, said: str
+) -> None:
+    with pytest.raises(BadKnob) as raised:
+        read(tabs, **{f"name_{number}": name, f"side_{number}": side, f"values_{number}": values})
+    assert raised.value.fields is tabs[0].knobs[number - 1]
+    assert raised.value.error.message_id == said
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"name_1": ""}, "whatif.no_knob"),
+        ({"minutes": 0}, "cli.bad_minutes"),
+        ({"minutes": None}, "cli.bad_minutes"),
+        ({"name_2": "k", "values_2": "1"}, "settings.invalid"),
+        ({"values_1": "1..60", "name_2": "concurrency", "values_2": "1..60"}, "sweep.too_many_points"),
+    ],
+)
+def test_what_belongs_to_no_knob(
+    tabs: tuple[SweepTab, CompareTab, Host], typed: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        read(tabs, **typed)
+    assert raised.value.message_id == said
+
+
+def test_a_preset_fills_the_fields(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    tab = tabs[0]
+    plan = SweepPlan(knobs=(parsed_knob("B.enforce_eager=on,off,default"),), budget_s=600)
+    filled = sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": plan}))
+    first, second = tab.knobs
+    assert [filled[part] for part in (first.name, first.side)] == ["enforce_eager", "B"]
+    assert [filled[part] for part in (second.name, second.side, second.values)] == ["", "", ""]
+    assert filled[tab.minutes] == 10
+    # As they are shown they are read again.
+    assert parsed_knob(f"enforce_eager={filled[first.values]}").values == plan.knobs[0].values
+    assert sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": None})) == {}
+
+
+def test_every_name_that_is_offered_can_be_varied() -> None:
+    names = [name for _, name in sweep_tab.choices("zh-CN") if name]
+    assert len(set(names)) == len(names)
+    assert {*names} <= {*NAMES}
