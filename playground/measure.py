@@ -97,7 +97,7 @@ class Measured(Contest):
         """Not timed, and nothing that could fail the run: what can't be had is left out. None if stopped."""
         if self.stopping:
             return None
-        self._live.phase, self._live.serving = phase, None
+        self._live.phase, self._live.serving, self._live.checked = phase, None, (0, 0)
 
         def on_progress(done: int, total: int) -> None:
             self._live.checked = (done, total)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .claims import claim_of
-from .domain.prediction import Prediction, accuracy
+from .domain.prediction import Prediction, accuracy, fit_costs
 from .domain.recommendation import recommendation
 from .domain.records import Problem
 from .domain.speculation import break_even, if_accepted, step_cost
@@ -95,7 +95,8 @@ def _theory(sweep: Sweep) -> list[Problem]:
     points = [point for _, point in measured]
     best = max(points, key=lambda point: point.speed_up)
     cost = step_cost(best)
-    sentences = [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
+    sentences = [model.statement() for model in fit_costs(points)]
+    sentences += [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
     return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
 
 

@@ -163,8 +163,23 @@ async def test_the_budget_ends_it(host: Host) -> None:  # noqa: F811
     assert sweep.status == "stopped"
     assert sweep.problem is not None
     assert sweep.problem.message_id == "sweep.budget_spent"
-    assert 0 < sweep.left < 8
+    assert 0 < sum(point.settled for point in sweep.points) < 8
     assert stored(host, sweep).problem == sweep.problem
+
+
+async def test_points_with_too_little_time_are_measured_again(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=400)) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), tokens=8)
+        sweep = (await swept(host, sweep_over(made, 1, budget_s=2))).sweep
+        assert sweep.problem is not None
+        assert (sweep.status, sweep.problem.message_id, sweep.left) == ("stopped", "sweep.few_rounds", 1)
+        again = stored(host, sweep)
+        assert again.left == 1
+        again.plan = again.plan.model_copy(update={"budget_s": 600.0})
+        await swept(host, again)
+    kept = stored(host, sweep)
+    assert (kept.status, kept.problem, kept.left) == ("done", None, 0)
+    assert results(kept)[0].sides[1].interval is not None
 
 
 async def test_one_at_a_time(host: Host) -> None:  # noqa: F811

@@ -53,6 +53,10 @@ class CostModel:
     def at(self, k: int) -> float:
         return max(self.base + self.per_token * k, self.floor)
 
+    def statement(self) -> Problem:
+        params: dict[str, object] = {"concurrency": self.concurrency, "base": self.base, "each": self.per_token}
+        return Problem("theory.cost", params)
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

@@ -66,14 +66,15 @@ class MeasuredPainter(Painter):
         return f"{self._said(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
 
     def _progress(self, now: float) -> str:
-        comparison, plan = self._comparison, self._run.measurement
+        comparison, plan, locale = self._comparison, self._run.measurement, self._locale
         if comparison is None or plan is None or comparison.live.since is None:
             return ""
         if comparison.live.phase in ("checking", "scoring"):
-            return self._phase()
+            done, total = comparison.live.checked
+            return say("measured.checked", locale, phase=self._phase(), done=done, total=total) if total else ""
         return say(
             "measured.progress",
-            self._locale,
+            locale,
             round=min(self._rounds + 1, plan.max_rounds),
             most=plan.max_rounds,
             elapsed=_clock(now - comparison.live.since),
