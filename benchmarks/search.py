@@ -70,7 +70,7 @@ def compare_samplers(seeds: int) -> None:
         "random": lambda seed, known: optuna.samplers.RandomSampler(seed=1000 * seed + known),
     }
     print("surface         points  noise  sampler  share mean  most   gap median  worst   within 2%")
-    for surface in [*built(), *([recorded()] if RECORDED.exists() else [])]:
+    for surface in [*built(), recorded()]:
         for noise in NOISES:
             for name, make in samplers.items():
                 found = [searched(surface, noise, seed, partial(make, seed)) for seed in range(seeds)]
@@ -141,7 +141,7 @@ def record(grid: Sweep, seconds: float) -> None:
             for merit in found
         ],
     }
-    RECORDED.write_text(json.dumps(document, indent=1) + "\n")
+    RECORDED.write_text(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from test_compare import SIDES, fake_runtime, host, workload  # noqa: F401
 from test_schema import check
 
 from benchmarks.search import WITHIN, searched
-from benchmarks.surfaces import Surface, built, recorded
+from benchmarks.surfaces import Surface, built
 from playground.__main__ import main
 from playground.charts.sweep import sweep_charts
 from playground.domain.errors import InvalidInput
@@ -32,7 +32,7 @@ from playground.sweep import estimate, new_sweep
 from playground.sweep_report import conclusions_of, plan_document, sweep_document
 from playground.sweep_tables import point_table
 
-SURFACES = {surface.name: surface for surface in [*built(), recorded()]}
+SURFACES = {surface.name: surface for surface in built()}
 FEW = Measurement(
     profile=ConcurrencyProfile(requests=2), max_rounds=20, target_width=0.005, budget_s=2, check_outputs=True
 )
