@@ -36,7 +36,7 @@ def recommendation(sweep: Sweep) -> Recommendation:
 
 
 def recommended_side(sweep: Sweep) -> SideRecord | None:
-    """What the recommendation deploys: of its point the side that it names; of "off" the side without speculation."""
+    """What the recommendation deploys: of its point the side that it names; of "off" the first side."""
     best = recommendation(sweep)
     measured = [point.run for point in sweep.points if point.run is not None]
     if best.values == "off":
