@@ -28,6 +28,7 @@ from .load.endpoint import Endpoint
 from .printed import csv_of, print_json, print_load, print_preflight, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
+from .sweep_report import sweep_document
 from .sweep_tables import sweep_csv
 from .text import say, say_problem
 
@@ -204,7 +205,7 @@ def _found(run_id: str) -> Run:
 
 def _history_show(arguments: argparse.Namespace) -> int:
     if (sweep := _history().sweep(arguments.id)) is not None:
-        sweep_cli.show(sweep, as_json=arguments.json)
+        sweep_cli.show(Config.from_environment(), sweep, as_json=arguments.json)
         return 0
     run = _found(arguments.id)
     print_json(compare_document(run)) if arguments.json else print_run(run)
@@ -228,7 +229,7 @@ def _history_export(arguments: argparse.Namespace) -> int:
 
 def _export_sweep(sweep: Sweep, form: str) -> int:
     if form == "json":
-        sweep_cli.show(sweep, as_json=True)
+        print_json(sweep_document(sweep))
     elif form == "csv":
         print(sweep_csv(sweep), end="")
     else:

@@ -9,8 +9,11 @@ import sys
 
 from . import presets
 from .config import Config
+from .deploy import snippets
 from .domain.errors import InvalidInput
 from .domain.measurement import Measurement
+from .domain.recommendation import recommended_side
+from .domain.settings import EngineSettings
 from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
 from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, shown
 from .domain.validation import validate
@@ -56,12 +59,18 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(plan_document(told)) if arguments.json else _print_plan(told)
         return 0
     asyncio.run(_measured(host, sweep, quiet=arguments.json))
-    show(sweep, as_json=arguments.json)
+    show(host.config, sweep, as_json=arguments.json)
     return 0 if sweep.status in ("done", "stopped") else 1
 
 
-def show(sweep: Sweep, *, as_json: bool) -> None:
-    print_json(sweep_document(sweep)) if as_json else _print_sweep(sweep)
+def show(config: Config, sweep: Sweep, *, as_json: bool) -> None:
+    if as_json:
+        print_json(sweep_document(sweep))
+        return
+    _print_sweep(sweep)
+    side = recommended_side(sweep)
+    if side is not None and isinstance(side.settings, EngineSettings):
+        print(snippets(config, side.settings, side.runtime_version, side.device)["serve"])
 
 
 def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:

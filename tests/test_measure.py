@@ -217,7 +217,7 @@ async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pyte
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(measure, "examine", never)
+    monkeypatch.setattr(measure.answers, "examine", never)
     comparison = host.comparison(SIDES, workload(), plan())
     await host.start(comparison, "a test")
     await until(lambda: comparison.live.phase == "checking", within_s=60)

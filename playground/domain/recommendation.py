@@ -8,7 +8,7 @@ from typing import Literal
 from .changes import Value
 from .measurement import MIN_ROUNDS
 from .merits import merits
-from .records import Problem
+from .records import Problem, SideRecord
 from .speculation import BestK, best_k
 from .sweep import Sweep
 from .sweep_results import K_NAMES, described, k_index, results, speculation_points, synthetic
@@ -33,6 +33,17 @@ def recommendation(sweep: Sweep) -> Recommendation:
     if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
         return found
     return _best_point(sweep)
+
+
+def recommended_side(sweep: Sweep) -> SideRecord | None:
+    """What the recommendation deploys: of its point the side that it names; of "off" the first side."""
+    best = recommendation(sweep)
+    measured = [point.run for point in sweep.points if point.run is not None]
+    if best.values == "off":
+        return measured[0].sides[0] if measured else None
+    run = sweep.points[best.number].run if best.number is not None else None
+    sides = run.sides if run is not None else []
+    return next((side for side in sides if side.label == best.side), None)
 
 
 def _best_k(sweep: Sweep) -> Recommendation | None:

@@ -66,7 +66,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
     def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         if (sweep := host.history.sweep(event.run)) is not None:
-            return {**tab.sweep.of(sweep, locale), tab.panes: "", tab.charts: "{}"}
+            return {**tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
             return {}

@@ -43,7 +43,7 @@ class Painter:
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._asked() if whole else None,
-            "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
+            "deploy": [deployed(self._config, side, self._locale) for side in self._run.sides] if whole else None,
             "findings": self._found(),
             **self._paint(now, whole),
         }
@@ -93,13 +93,6 @@ class Painter:
         place = " · ".join(part for part in (side.placement, *marks) if part)
         known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
         return " · ".join([place, *known])
-
-    def _deploy(self, side: SideRecord) -> list[tuple[str, str]]:
-        """What starts this side elsewhere, once its engine has told what it is: names and texts."""
-        if not isinstance(side.settings, EngineSettings) or side.device is None:
-            return []
-        made = snippets(self._config, side.settings, side.runtime_version, side.device)
-        return [(say(f"deploy.{kind}", self._locale), text) for kind, text in made.items()]
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         own = [say_problem(side.problem, self._locale)] if side.problem else []
@@ -159,3 +152,11 @@ def _method(side: SideRecord, locale: Locale) -> str:
     speculation = side.settings.speculation.model_dump()
     k = speculation.get("num_speculative_tokens")
     return side.settings.speculation.method + (f" · k = {k}" if k else "")
+
+
+def deployed(config: Config, side: SideRecord, locale: Locale) -> list[tuple[str, str]]:
+    """What starts this side elsewhere, once its engine has told what it is: names and texts."""
+    if not isinstance(side.settings, EngineSettings) or side.device is None:
+        return []
+    made = snippets(config, side.settings, side.runtime_version, side.device)
+    return [(say(f"deploy.{kind}", locale), text) for kind, text in made.items()]

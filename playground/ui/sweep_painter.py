@@ -9,6 +9,8 @@ from html import escape
 
 from ..charts import sweep_charts
 from ..compare import Comparison
+from ..config import Config
+from ..domain.recommendation import recommended_side
 from ..domain.rounds import whole_rounds
 from ..domain.sweep import PointRecord, Sweep
 from ..domain.sweep_results import described, shown
@@ -16,6 +18,7 @@ from ..sweep import Sweeping
 from ..sweep_report import conclusions_of
 from ..sweep_tables import point_table
 from ..text import Locale, say, say_problem
+from .painter import deployed
 
 # Of the time, the share that painting a sweep under way may take from what is measured.
 SHARE = 0.05
@@ -24,7 +27,8 @@ SHARE = 0.05
 class SweepPainter:
     """Paints again only when a point has settled, and large sweeps not after each: predictions take their time."""
 
-    def __init__(self, sweep: Sweep, locale: Locale) -> None:
+    def __init__(self, config: Config, sweep: Sweep, locale: Locale) -> None:
+        self._config = config
         self._sweep = sweep
         self._locale = locale
         self._painted: tuple[int, str] | None = None
@@ -50,7 +54,25 @@ class SweepPainter:
         if sweep.status != "running":
             sentences.append(say("race.saved", locale, id=sweep.id))
         lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        return f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
+        said = f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
+        return said + self._deploy(sweep)
+
+    def _deploy(self, sweep: Sweep) -> str:
+        """What starts the recommended engine elsewhere."""
+        side = recommended_side(sweep) if sweep.status != "running" else None
+        made = deployed(self._config, side, self._locale) if side is not None else []
+        if side is None or not made:
+            return ""
+        copy, copied = (escape(say(f"deploy.{name}", self._locale)) for name in ("copy", "copied"))
+        shown = [
+            f'<div class="snippet"><strong>{escape(name)}</strong>'
+            f'<button type="button" aria-label="{copy}: {escape(name)}" data-copied="{copied}">'
+            f"{copy}</button></div>"
+            f"<pre><code>{escape(text)}</code></pre>"
+            for name, text in made
+        ]
+        head = escape(say("whatif.deploy", self._locale, side=side.label))
+        return f'<details class="deploy"><summary>{head}</summary>{"".join(shown)}</details>'
 
     def _table(self, sweep: Sweep) -> str:
         """As the list of runs wants it: a row opens its point's run."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from ..config import Config
 from ..domain.sweep import Sweep
 from ..host import Host
 from ..text import Locale
@@ -29,9 +30,9 @@ class SweepView:
         painted = painter.paint()
         return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
 
-    def of(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
+    def of(self, config: Config, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         """A sweep of the history."""
-        return self.showing(SweepPainter(sweep, locale))
+        return self.showing(SweepPainter(config, sweep, locale))
 
     def nothing(self) -> dict[Any, Any]:
         return {self.outcome: "", self.points: "", self.charts: "{}"}
@@ -39,7 +40,8 @@ class SweepView:
 
 def build(elem_id: str) -> SweepView:
     """`elem_id`: of the table of points."""
-    outcome = gr.HTML(apply_default_css=False)
+    script = "\n".join(view.asset(f"{name}.js") for name in ("parts", "deploy", "outcome"))
+    outcome = gr.HTML(js_on_load=script, apply_default_css=False)
     return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
 
 

@@ -157,7 +157,7 @@ class Sweeps:
             # A generator that yields nothing would empty its outputs.
             yield gr.skip()
             return
-        painter = SweepPainter(sweeping.sweep, locale)
+        painter = SweepPainter(self._host.config, sweeping.sweep, locale)
         finished = False
         while not finished:
             finished = sweeping.finished
