@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -210,9 +211,12 @@ def test_a_settled_point_is_read_once() -> None:
     [point] = sweep.points
     assert point.run is not None
     assert result_of(point) is result_of(point)
-    # One under way is read anew.
-    point.result, point.run.status = None, "running"
+    # Another run is read anew, and over and over while it is under way.
+    known = result_of(point)
+    point.run = replace(point.run, id="another", status="running")
+    assert result_of(point).run_id == "another"
     assert result_of(point) is not result_of(point)
+    assert known.run_id != "another"
 
 
 def test_the_table_and_the_csv() -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import gradio as gr
 import pytest
+from conftest import until
+from fake_server import FakeServer, Steady
+from test_attached import at, attached
+from test_sweeping import case, sweep_over
 
 from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.knobs import NAMES
-from playground.domain.sweep import SweepPlan, parsed_knob
+from playground.domain.sweep import Sweep, SweepPlan, parsed_knob
 from playground.engine import devices
 from playground.host import Host
+from playground.text import say
 from playground.ui import compare_tab, sweep_tab
 from playground.ui.compare_tab import CompareTab
 from playground.ui.sweep_tab import SweepTab
@@ -120,3 +127,52 @@ def test_every_name_that_is_offered_can_be_varied() -> None:
     names = [name for _, name in sweep_tab.choices("zh-CN") if name]
     assert len(set(names)) == len(names)
     assert {*names} <= {*NAMES}
+
+
+def sweep_of(server: FakeServer) -> Sweep:
+    made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
+    return sweep_over(made, 1, 2, 3)
+
+
+async def painted(page: Sweeps, sweep_id: str) -> list[dict[Any, Any]]:
+    return [one async for one in page.paint(sweep_id, None)]
+
+
+async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    """Endpoints of our own stand for engines. The page paints what it has not painted yet."""
+    tab, _, host = tabs
+    page, other = Sweeps(*tabs), Sweeps(*tabs)
+    async with FakeServer(Steady(rate=200)) as server:
+        sweep = sweep_of(server)
+        begun = await page._begin(sweep, "en")
+        assert begun[tab.sweep_id] == sweep.id
+        assert begun[tab.stop]["visible"]
+        # Somebody else is told who sweeps, and may watch.
+        refused = await other.go_on(given(tabs) | {tab.unfinished: sweep.id}, None)
+        assert refused[tab.message]
+        assert refused[tab.watch]["visible"]
+        assert (await other.watch())[tab.sweep_id] == sweep.id
+        following = asyncio.create_task(painted(page, sweep.id))
+        await until(lambda: sweep.points[0].settled and sweep.points[1].run is not None, within_s=60)
+        await page.stop(sweep.id)
+        first, *_, last = await following
+        assert "0 of 3" in first[tab.progress]
+        assert last[tab.progress] == ""
+        assert say("race.stopped") in last[tab.shown.outcome]
+        assert len(json.loads(last[tab.shown.points])["rows"]) == 3
+        ended = page.ended(None)
+        assert ended[tab.unfinished]["value"] == sweep.id
+        assert ended[tab.start]["interactive"]
+        # What is left, with the minutes that the page says.
+        again = await page.go_on(given(tabs, minutes=2) | {tab.unfinished: sweep.id}, None)
+        assert again[tab.sweep_id] == sweep.id
+        frames = await painted(page, sweep.id)
+    kept = host.history.sweep(sweep.id)
+    assert kept is not None
+    assert (kept.status, kept.left, kept.plan.budget_s) == ("done", 0, 120)
+    assert say("race.done") in frames[-1][tab.shown.outcome]
+    assert not page.ended(None)[tab.unfinished]["visible"]
+    # Charts and table are sent when a point has settled, not with every frame.
+    assert len([one for one in frames if tab.shown.charts in one]) < len(frames)
+    assert await painted(page, "") == [gr.skip()]
+    await host.close()

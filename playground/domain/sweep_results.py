@@ -76,8 +76,10 @@ def shown(sweep: Sweep) -> list[PointResult]:
 def result_of(point: PointRecord) -> PointResult:
     """Reads every chunk of the point's run, once it is settled only the first time: not something to do over and
     over while it is measured."""
-    if isinstance(point.result, PointResult):
-        return point.result
+    known, run = point.result, point.run
+    # A point that was cut short gets another run.
+    if isinstance(known, PointResult) and run is not None and known.run_id == run.id:
+        return known
     found = _result_of(point)
     if point.settled:
         point.result = found
