@@ -18,7 +18,8 @@ ROUNDS = 6
 # The law: what one step takes at concurrency 1, how it grows with each further request, what drafting adds.
 STEP_MS, PER_REQUEST, PER_DRAFT = 20.0, 0.03, 0.12
 ACCEPTED = 0.8
-OUT_OF_MEMORY = Problem("run.side_failed", {"side": "quick", "cause": Problem("failure.gpu_memory")})
+NO_MEMORY = Problem("failure.cpu_memory", {"stage": Problem("stage.loading_weights")})
+OUT_OF_MEMORY = Problem("run.side_failed", {"side": "quick", "cause": NO_MEMORY})
 
 
 def base_case(**workload: object) -> Case:

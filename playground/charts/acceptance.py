@@ -8,12 +8,10 @@ from ..domain.speculation import SpeculationPoint, break_even_acceptance, step_c
 from ..domain.sweep import value_text
 from ..domain.sweep_results import k_index, speculation_points
 from ..text import say
-from .figure import COLOURS, Figure, as_share, line
+from .figure import COLOURS, Figure, as_share, line, with_long_legend
 from .knob_axis import KnobAxis
 from .swept import Swept
 
-# Of the legend, for two entries.
-LINE_PX = 20
 SYMBOLS = ("circle", "square", "diamond", "cross")
 # Where it lies, the point's number, what it measured.
 Placed = tuple[float, int, SpeculationPoint]
@@ -59,6 +57,4 @@ def _drawn(swept: Swept, figure: Figure, groups: Sequence[tuple[str, list[Placed
                 "marker": {"color": COLOURS[colour], "symbol": symbol},
                 "customdata": [runs[number] for _, number, _ in found],
             }
-    figure["layout"]["height"] += LINE_PX * (len(groups) - 1)
-    figure["layout"]["margin"] = figure["layout"]["margin"] | {"b": 44 + LINE_PX * len(groups)}
-    return as_share(figure)
+    return as_share(with_long_legend(figure, len(groups)))

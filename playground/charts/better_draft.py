@@ -7,7 +7,7 @@ from html import escape
 from ..domain.speculation import better_draft, break_even_acceptance, step_cost
 from ..domain.sweep_results import speculation_points, synthetic
 from ..text import say
-from .figure import COLOURS, Figure, line, with_one
+from .figure import COLOURS, Figure, line, with_long_legend, with_one
 from .swept import Swept
 
 RATES = [step / 20 for step in range(21)]
@@ -33,4 +33,4 @@ def better_drafts(swept: Swept) -> dict[str, Figure]:
         line(figure, "", colour, [reached] if reached is not None else [], [best.speed_up], mode="markers")
         figure["data"][-1] |= {"name": say("better.measured", locale, side=name), "customdata": [runs[number]]}
         figure["data"][-1]["marker"] = {"color": COLOURS[colour], "size": 10}
-    return {"better_draft": with_one(figure)}
+    return {"better_draft": with_one(with_long_legend(figure, len(groups)))}

@@ -17,6 +17,8 @@ from ..text import Locale, say
 # After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
 COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
 
+LEGEND_LINE_PX = 20
+
 Figure = dict[str, Any]
 
 
@@ -71,6 +73,14 @@ def with_one(figure: Figure) -> Figure:
     """The line at which two sides are equally good."""
     one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
     figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
+    return figure
+
+
+def with_long_legend(figure: Figure, lines: int) -> Figure:
+    """Room for so many lines below the axis, which would go off the figure's own height."""
+    layout = figure["layout"]
+    layout["height"] += LEGEND_LINE_PX * (lines - 1)
+    layout["margin"] = {**layout["margin"], "b": layout["margin"]["b"] + LEGEND_LINE_PX * lines}
     return figure
 
 

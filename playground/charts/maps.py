@@ -15,6 +15,8 @@ from .swept import Swept
 
 # Slower and faster, after the palette of the sides.
 DIVERGING = [[0, "#E69F00"], [0.5, "#f2f2f2"], [1, "#2B8CC4"]]
+# Told from both, and from a light and a dark page.
+BREAK_EVEN = "#d6336c"
 # A point's value for the map's colour, and what its cell says.
 Cell = Callable[[PointResult], tuple[float | None, str]]
 # A cell in its place: column, row, the point, its value, its words.
@@ -77,7 +79,12 @@ def _ratios(swept: Swept, title: str, cell: Cell, *, measured: bool = True) -> F
     heat = next((trace for trace in figure["data"] if trace["type"] == "heatmap"), None)
     if heat is not None:
         level = {"start": 1, "end": 1, "size": 1, "coloring": "none"}
-        line = {"type": "contour", "contours": level, "line": {"color": "#222", "width": 3}, "hoverinfo": "skip"}
+        line = {
+            "type": "contour",
+            "contours": level,
+            "line": {"color": BREAK_EVEN, "width": 3},
+            "hoverinfo": "skip",
+        }
         name = {"name": swept.text("break_even"), "showlegend": True, "showscale": False}
         figure["data"].insert(1, {**line, **name, "x": heat["x"], "y": heat["y"], "z": heat["z"]})
     return figure

@@ -105,10 +105,10 @@ def progress(sweeping: Sweeping, locale: Locale) -> str:
         if point is not None:
             parts.append(described(sweep, point.values))
         parts.append(_doing(current, locale))
-    if sweeping.remaining_s is not None:
+    if sweeping.remaining_s:
         parts.append(say("whatif.remaining", locale, minutes=sweeping.remaining_s / 60))
-    bar = f'<progress max="{count}" value="{done}"></progress>'
-    return f'<div class="sweep-progress" role="status">{bar}<p>{escape(" · ".join(parts))}</p></div>'
+    bar = f'<div class="track"><div class="bar" style="width: {100 * done / count:.1f}%"></div></div>'
+    return f'<div class="sweep-progress" role="status"><p>{escape(" · ".join(parts))}</p>{bar}</div>'
 
 
 def _doing(comparison: Comparison, locale: Locale) -> str:
