@@ -108,7 +108,12 @@ def _add_predicted(figure: Figure, swept: Swept, axis: KnobAxis, index: int, lab
         trace = _points([x for x, _, _ in ranges], middles, COLOURS[index])
         trace |= {"mode": "markers", "name": swept.text("predicted_range", side=label), "opacity": BAND_OPACITY}
         bars = _bars(list(zip(middles, ends, strict=True)), COLOURS[index])
-        trace |= {"marker": {"size": 1}, "error_y": {**bars, "thickness": BAND_WIDTH, "width": 0}}
+        # No mark at the middle of a range; in the legend there is one.
+        figure["layout"]["legend"]["itemsizing"] = "constant"
+        trace |= {
+            "marker": {"size": 1, "color": COLOURS[index]},
+            "error_y": {**bars, "thickness": BAND_WIDTH, "width": 0},
+        }
         figure["data"].append(_with_points(trace, swept, ranges))
 
 
