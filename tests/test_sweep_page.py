@@ -95,10 +95,10 @@ async def plans(page: Page) -> None:
     await fill(page.locator("#values-2 input"), "1,4")
     await page.locator("#sweep-plan").click()
     # Asking the runtime what device it has means to start it.
-    await expect(page.locator(".sweep-plan")).to_contain_text("10 points, 6 engine starts", timeout=60_000)
-    await page.locator(".sweep-plan summary").click()
-    await expect(page.locator(".sweep-plan li")).to_have_count(10)
-    await expect(page.locator(".sweep-plan li").first).to_have_text("k = 1, concurrency = 1")
+    await expect(page.locator("#sweep-told")).to_contain_text("10 points, 6 engine starts", timeout=60_000)
+    await page.locator("#sweep-told summary").click()
+    await expect(page.locator("#sweep-told li")).to_have_count(10)
+    await expect(page.locator("#sweep-told li").first).to_have_text("k = 1, concurrency = 1")
     await expect(second).to_be_hidden()
 
 

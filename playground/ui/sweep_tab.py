@@ -84,7 +84,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     with gr.Row(elem_classes="at-bottom"):
         unfinished = gr.Dropdown([], label=label("whatif_unfinished"), visible=False, scale=4, min_width=240)
         go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
-    told = gr.HTML(apply_default_css=False, elem_classes="sweep-plan")
+    told = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
     progress = gr.HTML(apply_default_css=False, elem_id="sweep-progress")
     return SweepTab(
         tab=tab,
