@@ -83,6 +83,8 @@ WORKLOAD_KNOBS: dict[str, Callable[[Case, Value], Case]] = {
     "prompts": _prompts,
     **{name: _sampling(name) for name in ("temperature", "top_p", "top_k", "min_p")},
 }
+# A side with a load profile of its own would not follow these.
+LOAD_KNOBS = ("concurrency", "requests", "requests_per_s")
 NAMES = sorted({*ENGINE_KNOBS, *WORKLOAD_KNOBS})
 
 
@@ -92,6 +94,9 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
         if name in WORKLOAD_KNOBS:
             if side is not None:
                 raise InvalidInput("sweep.workload_has_no_side", knob=name, side=side)
+            own = next((one.label for one in case.sides if one.profile is not None), None)
+            if own is not None and name in LOAD_KNOBS:
+                raise InvalidInput("sweep.own_profile", knob=name, side=own)
             return WORKLOAD_KNOBS[name](case, value)
         if name not in ENGINE_KNOBS:
             raise InvalidInput("sweep.unknown_knob", knob=name, known=", ".join(NAMES))
