@@ -162,7 +162,7 @@ def parsed_values(name: str, text: str) -> tuple[Value, ...]:
     """The values of knob `name`, from a list of values and ranges. Raises InvalidInput."""
     found = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
     if not 1 <= len(found) <= MOST_VALUES:
-        raise InvalidInput("sweep.bad_values", knob=name, count=len(found), most=MOST_VALUES)
+        raise InvalidInput("sweep.bad_values", knob=name, most=MOST_VALUES)
     return tuple(found)
 
 
@@ -178,6 +178,7 @@ def _values(name: str, item: str) -> list[Value]:
     if sign == "*" and first <= 0:
         raise InvalidInput("sweep.bad_range", knob=name, range=item)
     values: list[Value] = []
+    # One too many is enough to know.
     while first <= last + 1e-9 and len(values) <= MOST_VALUES:
         values.append(round(first, 10) if isinstance(first, float) else first)
         first = first * step if sign == "*" else first + step
