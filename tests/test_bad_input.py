@@ -359,6 +359,7 @@ PASTED: list[tuple[str, str]] = [
     ("LLM('m', speculative_config=b'x')", "b'x'"),
     ("LLM('m', hf_overrides={'a': {1, 2}})", "{1, 2}"),
     ("LLM('m', hf_overrides=b'x')", "b'x'"),
+    ("LLM('m', served='\\ud800')", "extra_flags"),
     (f"LLM('m', max_num_seqs=0x{'f' * 5000})", "max_num_seqs"),
     ("LLM('m', trust_remote_code='maybe')", "true or false"),
     ("vllm serve m --trust-remote-code=maybe", "true or false"),

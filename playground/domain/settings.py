@@ -193,7 +193,7 @@ class EngineSettings(Frozen):
     speculation: Speculation = SpeculationOff()
     knobs: Knobs = Knobs()
     trust_remote_code: bool = False
-    extra_flags: tuple[str, ...] = ()
+    extra_flags: tuple[Annotated[str, Field(max_length=20_000)], ...] = ()
 
     @property
     def draft(self) -> str | None:
