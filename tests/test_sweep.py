@@ -237,6 +237,28 @@ def test_equal_sides_are_two_engines() -> None:
     assert engines_of(case) == Counter({OFF.engine: 2})
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("k=1,2", "num_speculative_tokens=3"),
+        ("k=1", "B.k=5"),
+        ("requests=8", "concurrency=16"),
+        ("prompt_tokens=100,200", "prompts=chat"),
+    ],
+)
+def test_knobs_that_undo_each_other(texts: tuple[str, str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        points_of(SweepPlan(knobs=tuple(parsed_knob(text) for text in texts)), CASE)
+    assert caught.value.message_id == "sweep.knobs_clash"
+
+
+def test_a_load_profile_of_a_sides_own_is_left_alone() -> None:
+    waves = OFF.model_copy(update={"profile": WavesProfile(concurrency=2, requests=4)})
+    with pytest.raises(InvalidInput) as caught:
+        changed(CASE.model_copy(update={"sides": (waves, NGRAM)}), "concurrency", 4, None)
+    assert caught.value.message_id == "sweep.own_profile"
+
+
 def test_the_two_knobs_differ() -> None:
     knob = Knob(name="k", values=(1,))
     with pytest.raises(ValueError, match="knobs_differ"):

@@ -103,7 +103,7 @@ class Sweeps:
             told = await asyncio.to_thread(self._host.estimate, sweep)
         except (PlaygroundError, BadKnob) as error:
             return {**self._said(error, locale), self._tab.plan: ""}
-        return {**self._said(None, locale), self._tab.plan: _plan(sweep, told, locale)}
+        return {**self._said(None, locale), self._tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
 
     async def start(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
@@ -133,7 +133,7 @@ class Sweeps:
         sweeping = await asyncio.to_thread(host.sweeping, sweep)
         told = await asyncio.to_thread(host.estimate, sweep)
         await host.start(sweeping, say("host.page", locale))
-        shown = {tab.sweep_id: sweep.id, tab.plan: _plan(sweep, told, locale)}
+        shown = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
         return {**self._said(None, locale), **self._following(), **shown}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
