@@ -110,6 +110,9 @@ async def refused(config: Config, name: str) -> PlaygroundError:
         ("a/b/c", "model.no_such_folder"),
         ("../models", "model.no_such_folder"),
         ("nowhere", "model.unknown"),
+        ("x" * 256, "model.unknown"),
+        ("/" + "x" * 256, "model.no_such_folder"),
+        ("/" + "x/" * 3000, "model.no_such_folder"),
     ],
 )
 async def test_bad_name(config: Config, name: str, message_id: str) -> None:

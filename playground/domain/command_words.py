@@ -15,7 +15,7 @@ from .settings import Knobs
 ACTED_ON = re.compile(r"\$\{?\w+\}?|\$\(|`|&&|\|\||[|;&<>()]")
 IN_QUOTES = re.compile(r"\$\{?\w+\}?|\$\(|`")
 # A backslash or, on Windows, a caret at the end of a line; blanks after it are a common slip.
-COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+COMMENT = re.compile(r"^[^\S\n]*#.*$", re.MULTILINE)
 CONTINUED = re.compile(r"[\\^][ \t]*\r?\n")
 
 
