@@ -194,10 +194,19 @@ def test_axes(typed: str, kind: str, places: list[float]) -> None:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_nothing_measured_yet(locale: Any) -> None:
     for knobs in (("k=1..2",), ("k=1..2", "concurrency=1,2")):
-        charts = sweep_charts(made_sweep(*knobs, left=tuple(range(4))), locale)
+        sweep = made_sweep(*knobs, left=tuple(range(4)))
+        sweep.status = "running"
+        charts = sweep_charts(sweep, locale)
+        assert charts
         for figure in charts.values():
             assert figure["data"] == []
             assert figure["layout"]["annotations"][0]["text"] == say("curve.nothing", locale)
+
+
+def test_a_sweep_that_ended_without_a_point_has_no_charts() -> None:
+    assert sweep_charts(made_sweep("k=1..2", failed=(0, 1)), "en") == {}
+    assert sweep_charts(made_sweep("k=1..2", left=(0, 1)), "en") == {}
+    assert sweep_charts(made_sweep("k=1..2", failed=(0,)), "en")
 
 
 def test_synthetic_figures_are_marked() -> None:

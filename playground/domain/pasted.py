@@ -15,7 +15,7 @@ from .errors import InvalidInput
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .records import Problem
 from .settings import EngineSettings, Knobs
-from .validation import validate
+from .validation import typo_of, validate
 
 # Where an error's field is.
 WHERE = Problem("paste.where")
@@ -32,6 +32,8 @@ OWN = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_
 OWN |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
 OWN |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
 OWN |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
+# What has a field here, by the names one types.
+KNOWN = (*Knobs.model_fields, *SPECULATION, "speculative_config", "trust_remote_code")
 # vLLM reads 32k as 32000 and 32K as 32768, for these.
 HUMAN = ("max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes")
 FACTORS = {**{unit: 1000 ** (i + 1) for i, unit in enumerate("kmgt")}}
@@ -139,7 +141,13 @@ class _Collected:
         elif name == "config":
             self.notes.append(Problem("paste.config_file", {"file": value}))
         else:
-            self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
+            self._extra(name, inner, value)
+
+    def _extra(self, name: str, inner: str, value: Any) -> None:
+        """A flag without a field here, or a slip of the pen."""
+        if nearest := typo_of(name, KNOWN):
+            self.notes.append(Problem("paste.typo", {"name": _dashed(name), "nearest": _dashed(nearest)}))
+        self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
 
     def _knob(self, name: str, value: Any) -> None:
         if value is True and takes_values(f"--{name}"):
@@ -218,9 +226,13 @@ def _human(name: str, value: Any) -> Any:
     return int(number) if isfinite(number) else value
 
 
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
 def _flag(name: str, value: Any) -> list[str]:
     """As one would type it."""
-    dashed = name.replace("_", "-") if "." not in name else name
+    dashed = _dashed(name) if "." not in name else name
     if value is True:
         return [f"--{dashed}"]
     if value is False:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -127,6 +127,12 @@ def nearest_of(name: str, candidates: list[str]) -> str:
     """The candidate that looks most like `name`; all of them, if none does."""
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.4)
     return close[0] if close else ", ".join(candidates)
+
+
+def typo_of(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `name` was surely meant to be: a letter or two apart."""
+    close = difflib.get_close_matches(name, [*candidates], n=1, cutoff=0.87)
+    return close[0] if close else None
 
 
 def choices(model: type[BaseModel], field: str) -> list[str] | None:
