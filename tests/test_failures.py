@@ -154,8 +154,9 @@ def test_the_tail_is_short() -> None:
         (f"{CORE}ValueError: {'A' * 300_000}", 1),
         ("(" * 50, 10_000),
         ("A" * 3000, 500),
+        ("torch.x is not supported for quantization method y. Supported dtypes: [" * 50, 300),
     ],
-    ids=["backend", "error", "brackets", "words"],
+    ids=["backend", "error", "brackets", "words", "list"],
 )
 def test_a_log_of_any_form_is_read(line: str, repeated: int) -> None:
     """Without bounds on what a pattern takes in, these would take minutes to hours."""

@@ -99,7 +99,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "quantization_dtype",
             r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w-]+)\. "
-            r"Supported dtypes: \[(?P<supported>[^\]]+)\]",
+            r"Supported dtypes: \[(?P<supported>[^\]\n]+)\]",
         ),
         # The model
         (
