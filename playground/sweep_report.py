@@ -7,7 +7,7 @@ from typing import Any
 
 from .claims import claim_of
 from .domain.prediction import Prediction, accuracy, fit_costs
-from .domain.recommendation import recommendation
+from .domain.recommendation import best_by_circumstance, recommendation
 from .domain.records import Problem
 from .domain.speculation import break_even, if_accepted, known_cost
 from .domain.sweep import Estimate, Sweep
@@ -58,6 +58,7 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     becomes of the claim that the preset is about."""
     found = results(sweep)
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
+    sentences += best_by_circumstance(sweep)
     if sweep.plan.search:
         sentences.append(searched(sweep))
     if synthetic(sweep):

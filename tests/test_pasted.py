@@ -130,6 +130,11 @@ def test_every_old_name_is_explained_in_full(name: str) -> None:
         ("vllm serve m --max-model-len 32k", {"knobs": {"max_model_len": 32000}}),
         ("vllm serve m --max-model-len 1K", {"knobs": {"max_model_len": 1024}}),
         ("vllm serve m --trust-remote-code", {"trust_remote_code": True}),
+        ("vllm serve m --trust-remote-code=true", {"trust_remote_code": True}),
+        ("vllm serve m --trust-remote-code=false", {}),
+        ("vllm serve m --no-trust-remote-code", {}),
+        ("LLM('m', trust_remote_code=True)", {"trust_remote_code": True}),
+        ("LLM('m', trust_remote_code=False)", {}),
         (
             "vllm serve m --cpu-offload-gb 4 --enable-lora",
             {"extra_flags": ("--cpu-offload-gb", "4", "--enable-lora")},

@@ -79,8 +79,20 @@ def test_no_share_of_a_full_card() -> None:
 def test_more_of_a_card_only_where_less_was_asked_for() -> None:
     """Engines that share a card get their parts from the playground: one part can't just be made larger."""
     little = EngineSettings(target="t", knobs=Knobs(gpu_memory_utilization=0.3))
-    assert failed("failure.no_kv_memory", little).changes == (Change("knobs.gpu_memory_utilization", None),)
+    assert failed("failure.no_kv_memory", little).changes == (Change("knobs.gpu_memory_utilization", 0.61),)
     assert failed("failure.no_kv_memory", EngineSettings(target="t"), gpu_memory_utilization=0.45).changes == ()
+
+
+def test_remedies_do_not_lead_back() -> None:
+    """What is free was asked for, and is too little for a cache: the share that was refused is no way out."""
+    asked = DRAFTED.model_copy(update={"knobs": Knobs(max_num_seqs=8, gpu_memory_utilization=0.9)})
+    (lower,) = failed("failure.gpu_busy", asked, free=40.0, total=80.0, share=0.9, wanted=72.0).changes
+    assert lower == Change("knobs.gpu_memory_utilization", 0.5)
+    assert failed("failure.no_kv_memory", lower.apply(asked)).changes == (
+        Change("speculation", "off"),
+        Change("knobs.max_num_seqs", 4),
+        Change("knobs.gpu_memory_utilization", 0.71),
+    )
 
 
 def test_a_start_that_hung() -> None:

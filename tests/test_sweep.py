@@ -55,6 +55,9 @@ def engine(case: Case, index: int) -> EngineSettings:
         ("dtype=float32, bfloat16", "dtype", ("float32", "bfloat16")),
         ("k=3,3,1..3", "k", (3, 1, 2)),
         ("n-gram, k = 5.k=2", "n-gram, k = 5.k", (2,)),
+        ("k=5.seed=1,2", "k=5.seed", (1, 2)),
+        ("target=a=b,c", "target", ("a=b", "c")),
+        ("B.draft=/models/k=5/m", "B.draft", ("/models/k=5/m",)),
     ],
 )
 def test_values(text: str, key: str, values: tuple[Value, ...]) -> None:
@@ -87,6 +90,7 @@ def test_values(text: str, key: str, values: tuple[Value, ...]) -> None:
         ("acceptance=1.5", "sweep.bad_value"),
         ("requests_per_s=1", "sweep.bad_value"),
         ("nonsense=1", "sweep.unknown_knob"),
+        ("nonsense=a=b", "sweep.unknown_knob"),
         ("other.k=1", "sweep.unknown_side"),
         ("off.k=1", "sweep.no_side_has_it"),
         ("draft=m", "sweep.no_side_has_it"),

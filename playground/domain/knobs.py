@@ -12,7 +12,7 @@ from .measurement import Measurement
 from .settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
 from .sides import Side
 from .speculation import geometric_rates
-from .validation import reason
+from .validation import nearest_of, reason
 from .workload import Sampling, Workload
 
 # Shorter names for what is varied most.
@@ -99,7 +99,7 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
                 raise InvalidInput("sweep.own_profile", knob=name, side=own)
             return WORKLOAD_KNOBS[name](case, value)
         if name not in ENGINE_KNOBS:
-            raise InvalidInput("sweep.unknown_knob", knob=name, known=", ".join(NAMES))
+            raise InvalidInput("sweep.unknown_knob", knob=name, nearest=nearest_of(name, NAMES))
         return _on_sides(case, name, value, side)
     except ValidationError as error:
         raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=reason(error)) from error

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any
 
 from . import python_call
@@ -128,7 +129,7 @@ class _Collected:
         elif name == "speculative_config":
             self._speculation(value, inner)
         elif name == "trust_remote_code" or negated == "trust_remote_code":
-            self.settings["trust_remote_code"] = negated is None
+            self.settings["trust_remote_code"] = value if negated is None else False
         elif name in Knobs.model_fields:
             self._knob(name, value)
         elif negated in Knobs.model_fields:
@@ -162,7 +163,7 @@ class _Collected:
             fields = value if isinstance(value, dict) else _json(value)
         if fields is None:
             return
-        if not isinstance(fields, dict):
+        if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
             raise InvalidInput("paste.json", text=str(value)[:60])
         speculation = self.settings["speculation"]
         for name, field in fields.items():
@@ -221,7 +222,8 @@ def _human(name: str, value: Any) -> Any:
     found = (
         re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", value) if name in HUMAN and isinstance(value, str) else None
     )
-    return int(float(found[1]) * FACTORS[found[2]]) if found else value
+    number = float(found[1]) * FACTORS[found[2]] if found else inf
+    return int(number) if isfinite(number) else value
 
 
 def _dashed(name: str) -> str:

@@ -12,7 +12,7 @@ from .merits import Merit, merits
 from .records import Problem, SideRecord
 from .settings import EngineSettings
 from .speculation import BestK, best_k
-from .sweep import Sweep
+from .sweep import Sweep, value_text
 from .sweep_results import K_NAMES, described, k_index, results, speculation_points, synthetic
 
 
@@ -28,10 +28,12 @@ class Recommendation:
 
 def recommendation(sweep: Sweep) -> Recommendation:
     """The best measured values, by the workload's objective."""
-    if not all(knob.of_engines for knob in sweep.plan.knobs):
-        return Recommendation(None, Problem("sweep.circumstance"))
     if synthetic(sweep):
         return Recommendation(None, Problem("sweep.synthetic"))
+    if not any(knob.of_engines for knob in sweep.plan.knobs):
+        return Recommendation(None, Problem("sweep.circumstance"))
+    if not all(knob.of_engines for knob in sweep.plan.knobs):
+        return Recommendation(None, Problem("sweep.depends"))
     if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
         return found
     return _best_point(sweep)
@@ -46,6 +48,22 @@ def recommended_side(sweep: Sweep) -> SideRecord | None:
     run = sweep.points[best.number].run if best.number is not None else None
     sides = run.sides if run is not None else []
     return next((side for side in sides if side.label == best.side), None)
+
+
+def best_by_circumstance(sweep: Sweep) -> list[Problem]:
+    """Where k is varied together with a circumstance, such as concurrency: which k to take under each."""
+    if all(knob.of_engines for knob in sweep.plan.knobs) or synthetic(sweep):
+        return []
+    told = []
+    for (label, others), measured in speculation_points(sweep).items():
+        index = k_index(sweep, label)
+        if index is None:
+            continue
+        knobs = [knob for number, knob in enumerate(sweep.plan.knobs) if number != index]
+        under = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in zip(knobs, others, strict=True))
+        best = best_k([point for _, point in measured])
+        told.append(Problem("sweep.best_under", {"under": under, "side": label, "best": best.reason}))
+    return told
 
 
 def _best_k(sweep: Sweep) -> Recommendation | None:

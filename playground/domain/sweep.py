@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 
 from .changes import Value
 from .errors import InvalidInput
-from .knobs import ENGINE_KNOBS, Case, changed
+from .knobs import ENGINE_KNOBS, NAMES, Case, changed
 from .measurement import MIN_ROUNDS
 from .records import Problem, Run, Status
 from .refusal import refused
@@ -150,11 +150,13 @@ class Sweep:
 
 def parsed_knob(text: str) -> Knob:
     """[SIDE.]NAME=V1,V2,... where a value may be a range: 1..10, 16..64+16, 1..64*2. Raises InvalidInput."""
-    # A side's label may have an equals sign of its own.
-    key, equals, values = text.rpartition("=")
-    side, _, name = key.strip().rpartition(".")
-    if not equals or not name:
+    # A side's label and a value may have equals signs of their own: the knob's is the last after a known name.
+    ends = [found.start() for found in re.finditer("=", text)]
+    splits = [(*text[:end].strip().rpartition("."), text[end + 1 :]) for end in reversed(ends)]
+    split = next((one for one in splits if one[2] in NAMES), splits[0] if splits else None)
+    if split is None or not split[2]:
         raise InvalidInput("sweep.bad_knob", text=text)
+    side, _, name, values = split
     return Knob(name=name, values=parsed_values(name, values), side=side or None)
 
 
@@ -162,7 +164,7 @@ def parsed_values(name: str, text: str) -> tuple[Value, ...]:
     """The values of knob `name`, from a list of values and ranges. Raises InvalidInput."""
     found = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
     if not 1 <= len(found) <= MOST_VALUES:
-        raise InvalidInput("sweep.bad_values", knob=name, count=len(found), most=MOST_VALUES)
+        raise InvalidInput("sweep.bad_values", knob=name, most=MOST_VALUES)
     return tuple(found)
 
 
@@ -178,6 +180,7 @@ def _values(name: str, item: str) -> list[Value]:
     if sign == "*" and first <= 0:
         raise InvalidInput("sweep.bad_range", knob=name, range=item)
     values: list[Value] = []
+    # One too many is enough to know.
     while first <= last + 1e-9 and len(values) <= MOST_VALUES:
         values.append(round(first, 10) if isinstance(first, float) else first)
         first = first * step if sign == "*" else first + step
