@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
 
+from playground import presets
 from playground.config import Config
 from playground.domain.changes import Change
 from playground.domain.errors import InvalidInput
@@ -20,8 +23,8 @@ from playground.presets import Side
 from playground.printed import remedy_lines
 from playground.report import compare_document
 from playground.store import History
-from playground.text import LOCALES, say_problem
-from playground.ui import form
+from playground.text import LOCALES, Locale, say, say_problem
+from playground.ui import form, view
 from playground.ui.remedies import edits
 
 DRAFTED = EngineSettings(
@@ -129,6 +132,18 @@ def test_a_run_from_the_history_has_its_remedy(tmp_path: Path) -> None:
     stored = history.get("r")
     assert stored is not None
     assert remedy_of(stored.sides[0]) == remedy_of(run.sides[0])
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_what_the_history_shows_of_a_run_that_never_began(locale: Locale) -> None:
+    """What to change as a sentence, and no chart without anything to draw."""
+    for measurement in (None, presets.load(presets.EMBEDDED).measurement):
+        run = replace(failed_run(), mode="measured" if measurement else "race", measurement=measurement)
+        panes, charts = (json.loads(text) for text in view.shown(Config(), run, locale))
+        assert charts == {}
+        assert say("chart.none", locale) in panes["note"]
+        [change] = panes["sides"][0]["problem"]["changes"]
+        assert change in panes["sides"][0]["problem"]["elsewhere"]
 
 
 def test_what_the_command_line_says() -> None:

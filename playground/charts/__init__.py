@@ -21,4 +21,5 @@ def charts_of(run: Run, locale: Locale) -> dict[str, Figure]:
 
 def worth_showing(run: Run, figures: dict[str, Figure]) -> dict[str, Figure]:
     """None of a run's charts, once it has ended and not one of them has anything to show."""
-    return figures if run.status == "running" or any(one["data"] for one in figures.values()) else {}
+    drawn = any(trace["y"] for figure in figures.values() for trace in figure["data"])
+    return figures if drawn or run.status == "running" else {}
