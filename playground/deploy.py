@@ -5,6 +5,8 @@ The settings alone: nothing that the playground adds for its own machine (cores,
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shlex
@@ -99,7 +101,7 @@ class _Container:
         flags += [f"--publish {PORT}:{PORT}", "--ipc host"]
         if self._from_hub:
             flags += ["--env HF_TOKEN", f'--volume "$HOME/{CACHE}:/root/{CACHE}"']
-        flags += [f"--volume {shlex.quote(f'{folder}:{folder}:ro')}" for folder in self._folders]
+        flags += [f"--mount {shlex.quote(_bind_mount(folder))}" for folder in self._folders]
         beginning = " \\\n  ".join(["docker run --rm", *flags, f"{self._image} {shlex.quote(self._words[0])}"])
         return _lines([beginning], self._words[1:])
 
@@ -110,10 +112,13 @@ class _Container:
             "ports": [_Quoted(f"{PORT}:{PORT}")],
             "ipc": "host",
         }
-        volumes = [_Quoted(f"{_escape(folder)}:{_escape(folder)}:ro") for folder in self._folders]
+        volumes: list[object] = []
         if self._from_hub:
             service["environment"] = ["HF_TOKEN"]
-            volumes.insert(0, _Quoted(f"~/{CACHE}:/root/{CACHE}"))
+            volumes.append(_Quoted(f"~/{CACHE}:/root/{CACHE}"))
+        for folder in self._folders:
+            path = _Quoted(_escape(folder))
+            volumes.append({"type": "bind", "source": path, "target": path, "read_only": True})
         service["volumes"] = volumes
         if self._gpus:
             card = {"driver": "nvidia", "count": self._gpus, "capabilities": ["gpu"]}
@@ -149,6 +154,13 @@ class _Container:
 
     def _escaped(self) -> list[_Quoted]:
         return [_Quoted(_escape(word)) for word in self._words]
+
+
+def _bind_mount(folder: str) -> str:
+    """Docker reads it as one line of CSV; --volume would take a colon in the path for its own."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(["type=bind", f"source={folder}", f"target={folder}", "readonly"])
+    return line.getvalue()
 
 
 def _escape(text: str) -> str:

@@ -30,9 +30,22 @@ def html_report(run: Run, locale: Locale = "en") -> str:
 
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
     """A sweep likewise: what it comes to, a line a point, the charts."""
-    head = f"<p>{escape(sweep.asked)}</p>"
+    head = f"<p>{escape(' · '.join(part for part in (sweep.asked, sweep.preset) if part))}</p>"
     lines = [f"<p><strong>{escape(say_problem(found, locale))}</strong></p>" for found in conclusions_of(sweep)]
-    return _page(sweep, [head, *lines, _table(*point_table(sweep, locale))], sweep_charts(sweep, locale), locale)
+    body = [head, *lines, _table(*point_table(sweep, locale)), *_started_from(sweep)]
+    return _page(sweep, body, sweep_charts(sweep, locale), locale)
+
+
+def _started_from(sweep: Sweep) -> Iterable[str]:
+    """Each side's command at the first point that was measured, and what it ran on."""
+    run = next((point.run for point in sweep.points if point.run is not None), None)
+    for side in run.sides if run is not None else ():
+        where = " · ".join(part for part in (f"vLLM {side.runtime_version or '-'}", side.placement) if part)
+        yield f"<h3>{escape(side.label)}</h3><p>{escape(where)}</p><pre>{escape(side.command)}</pre>"
+    if run is not None and run.machine:
+        gpus = run.machine.get("gpus")
+        names = [str(gpu["name"]) for gpu in gpus] if isinstance(gpus, list) else []
+        yield f"<p>{escape(' · '.join([str(run.machine.get('cpu', '-')), *names]))}</p>"
 
 
 def _page(kept: Run | Sweep, body: Iterable[str], figures: Mapping[str, Figure], locale: Locale) -> str:

@@ -9,20 +9,33 @@ import contextlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import models
 from .config import Config
 from .domain.errors import ModelUnavailable
-from .domain.memory import Model
+from .domain.memory import MIB, Model
 from .domain.pair import Partner, Tokens
 from .domain.shape import ModelShape
 from .domain.weights import Tensor
 
-# A header is a few MB at most; what claims more is no safetensors file.
-LARGEST_HEADER = 100 * 1024**2
+# Read of one file, a header included; the largest tokenizers have half of that.
+MOST_MIB = 64
+# Elements of one tensor; the largest layers of today have a thousandth of that.
+LARGEST_TENSOR = 2**44
+# What a file of another form than expected leads to.
+BROKEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    struct.error,
+)
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
 
@@ -36,7 +49,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
         if folder is not None:
             return _partner(folder, _headers(folder), tokens)
         return _from_hub(config, name, tokens)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
+    except BROKEN as error:
         detail = str(error).split("\n")[0]
         raise ModelUnavailable("preflight.unreadable", name=name, detail=detail) from error
 
@@ -60,7 +73,7 @@ def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
     except (httpx.HTTPError, errors.SafetensorsParsingError) as error:
         raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
     headers = [entry for file in found for entry in file.tensors.items()]
-    return _partner(folder, tuple(Tensor(key, each.dtype, each.parameter_count) for key, each in headers), tokens)
+    return _partner(folder, tuple(_tensor(key, each.dtype, each.shape) for key, each in headers), tokens)
 
 
 def _partner(folder: Path, tensors: tuple[Tensor, ...] | None, tokens: bool) -> Partner:
@@ -82,14 +95,19 @@ def _header(file: Path) -> list[Tensor]:
     """A safetensors file begins with its header's length, 8 bytes, little-endian; then the header, as JSON."""
     with file.open("rb") as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
-        if length > LARGEST_HEADER:
-            raise ValueError(f"{file.name}: not a safetensors file")
+        if length > MOST_MIB * MIB:
+            raise ValueError(f"{file.name}: not a safetensors file, or its header has more than {MOST_MIB} MiB")
         header = json.loads(stream.read(length))
     return [
-        Tensor(name, str(entry["dtype"]), math.prod(entry["shape"]))
-        for name, entry in header.items()
-        if name != "__metadata__"
+        _tensor(name, entry["dtype"], entry["shape"]) for name, entry in header.items() if name != "__metadata__"
     ]
+
+
+def _tensor(name: str, dtype: object, shape: Sequence[object]) -> Tensor:
+    sizes = [size for size in shape if isinstance(size, int) and 0 <= size <= LARGEST_TENSOR]
+    if len(sizes) < len(shape) or (elements := math.prod(sizes)) > LARGEST_TENSOR:
+        raise ValueError(f"{name[:100]}: no shape of a tensor")
+    return Tensor(name, str(dtype), elements)
 
 
 def _tokens(folder: Path) -> Tokens | None:
@@ -103,7 +121,7 @@ def _tokens(folder: Path) -> Tokens | None:
         # A unigram model lists tokens with their scores.
         vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
     merges = model.get("merges") or ()
-    return Tokens(
+    found = Tokens(
         vocabulary=vocabulary,
         merges=tuple(merge if isinstance(merge, str) else " ".join(merge) for merge in merges),
         added={
@@ -112,11 +130,15 @@ def _tokens(folder: Path) -> Tokens | None:
         },
         chat_template=_chat_template(folder),
     )
+    ids = found.ids
+    if not ids or not all(isinstance(token, str) and isinstance(number, int) for token, number in ids.items()):
+        raise ValueError("tokenizer.json: no vocabulary of tokens and their ids")
+    return found
 
 
 def _chat_template(folder: Path) -> str | None:
     if (folder / "chat_template.jinja").is_file():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        return _text(folder / "chat_template.jinja")
     if not (folder / "tokenizer_config.json").is_file():
         return None
     found = _json(folder / "tokenizer_config.json").get("chat_template")
@@ -124,7 +146,15 @@ def _chat_template(folder: Path) -> str | None:
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = json.loads(_text(file))
     if not isinstance(found, dict):
         raise ValueError(f"{file.name}: not an object")
     return found
+
+
+def _text(file: Path) -> str:
+    with file.open("rb") as stream:
+        content = stream.read(MOST_MIB * MIB + 1)
+    if len(content) > MOST_MIB * MIB:
+        raise ValueError(f"{file.name}: more than {MOST_MIB} MiB")
+    return content.decode()

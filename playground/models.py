@@ -62,7 +62,14 @@ def local_folder(config: Config, name: str) -> Path | None:
         candidates = [given]
     elif name.count("/") != 1:
         candidates.append(given)
-    return next((folder for folder in candidates if (folder / "config.json").is_file()), None)
+    return next((folder for folder in candidates if _holds_model(folder)), None)
+
+
+def _holds_model(folder: Path) -> bool:
+    # Its path may be longer than the system's, or nobody may look there.
+    with contextlib.suppress(OSError):
+        return (folder / "config.json").is_file()
+    return False
 
 
 def portable(config: Config, name: str) -> str:

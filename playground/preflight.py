@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from .domain.workload import Sampling
 from .engine import command, devices, runtime
 from .engine.devices import Machine, Placement
 from .engine.runtime import Runtime
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,9 @@ def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: S
             facts[name] = model_facts.read(config, name, tokens=name in drafted)
         except PlaygroundError as error:
             facts[name] = error.as_problem()
+        except Exception as error:
+            logger.exception("%s could not be read", name)
+            facts[name] = _unreadable(name, error)
     checks: list[SideCheck] = []
     for engine in engines:
         before = [
@@ -98,8 +104,20 @@ def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: S
         place = fit.Place(
             _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
         )
-        checks.append(_check(engine, facts, place, before, sampling, host))
+        try:
+            check = _check(engine, facts, place, before, sampling, host)
+        except Exception as error:
+            logger.exception("%s could not be checked before its start", engine.label)
+            names = ", ".join(name for name in (engine.settings.target, engine.settings.draft) if name)
+            concern = Concern(_unreadable(names, error), "unknown")
+            check = SideCheck(engine.label, place.device, None, (concern,), None)
+        checks.append(check)
     return checks
+
+
+def _unreadable(name: str, error: Exception) -> Problem:
+    """A model that is odd in a way nobody thought of must not keep a run from starting: vLLM says what it is."""
+    return Problem("preflight.unreadable", {"name": name, "detail": str(error).split("\n")[0]})
 
 
 def _check(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 from . import preflight_words
 from .attached import Driven
 from .conclusions import conclusions
+from .csv_text import csv_text
 from .domain.memory import GIB
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
@@ -127,13 +126,12 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 def csv_of(run: Run) -> str:
     """One line a chunk: the raw timings, from which every figure follows."""
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(["run_id", "side", "round", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text"])
+    heads = ("run_id", "side", "round", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text")
+    rows: list[Sequence[object]] = [heads]
     for side in run.sides:
         for trial in side.trials:
             for number, trace in enumerate(trial.requests):
                 one = [run.id, side.label, trial.round, number, trace.sent_ms]
                 for index, chunk in enumerate(trace.chunks):
-                    writer.writerow([*one, index, chunk.ms, chunk.tokens, chunk.text])
-    return output.getvalue()
+                    rows.append([*one, index, chunk.ms, chunk.tokens, chunk.text])
+    return csv_text(rows)

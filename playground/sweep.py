@@ -20,7 +20,6 @@ from .domain.records import Problem, Status
 from .domain.settings import EngineSettings
 from .domain.sweep import (
     Estimate,
-    Knob,
     Point,
     PointRecord,
     Sweep,
@@ -30,6 +29,7 @@ from .domain.sweep import (
     ordered,
     points_of,
 )
+from .domain.validation import validate
 from .engine.pool import Pool
 from .search import Search
 from .store import History
@@ -40,20 +40,19 @@ logger = logging.getLogger(__name__)
 START_S = {"cpu": 60.0, "cuda": 120.0}
 # What a point takes beside its rounds (warm-up, the check of the answers), as a share of them.
 BESIDE = 0.35
-# In less no round fits, on any machine.
+# In less no round fits, on any machine; with so much six rounds of a small workload do.
 LEAST_ROUNDS_S = 1.0
+WORTH_S = 15.0
 
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
     now = datetime.now().astimezone()
-    points = [PointRecord(point.number, point.values) for point in points_of(plan, case)]
-    named = plan.model_copy(update={"knobs": tuple(_labelled(knob, case) for knob in plan.knobs)})
+    # A letter and a label may name the same side: whether the knobs differ shows only now.
+    knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
+    named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Problem("ui.tab_sweep"))
+    points = [PointRecord(point.number, point.values) for point in points_of(named, case)]
     return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
-
-
-def _labelled(knob: Knob, case: Case) -> Knob:
-    return knob.model_copy(update={"side": knob.side and label_of(case, knob.side)})
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
@@ -62,9 +61,9 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
     starts, points = order.starts(Counter()), order.most
-    share_s = max(0.0, _share_s(sweep.plan.budget_s - starts * start_s, points)) if points else 0.0
+    fitting, share_s = _fitting(sweep.plan.budget_s, points, starts * start_s / points) if points else (0, 0.0)
     rounds_s = min(sweep.case.measurement.budget_s, share_s)
-    return Estimate(points, starts, start_s, len(known), (1 + BESIDE) * rounds_s)
+    return Estimate(points, fitting, starts, start_s, len(known), (1 + BESIDE) * rounds_s)
 
 
 class Grid:
@@ -96,9 +95,13 @@ def order_of(sweep: Sweep) -> Grid | Search:
     return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
-def _share_s(left_s: float, points: int) -> float:
-    """How long each point's rounds may take so that all of them fit into what is left."""
-    return left_s / points / (1 + BESIDE)
+def _fitting(left_s: float, points: int, start_s: float) -> tuple[int, float]:
+    """How many of the points fit into what is left, and how long each one's rounds may take then.
+
+    As many as get WORTH_S, one in any case. `start_s`: what a point's engine starts take on average.
+    """
+    fitting = min(points, max(1, int(left_s / (start_s + WORTH_S * (1 + BESIDE)))))
+    return fitting, max(0.0, left_s / fitting - start_s) / (1 + BESIDE)
 
 
 class Sweeping:
@@ -173,7 +176,7 @@ class Sweeping:
         self.sweep.status, self.sweep.problem = "running", None
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
-            await asyncio.to_thread(self._history.begin_sweep, self.sweep)
+            await asyncio.to_thread(self._take_up)
             while not self._stopping:
                 point = await asyncio.to_thread(self._order.take, self._running)
                 if point is None and self._again():
@@ -181,7 +184,7 @@ class Sweeping:
                 if point is None or self._stopping:
                     break
                 self._taken.append(self.sweep.points[point.number])
-                share_s = _share_s(self._left_s(point), 1 + self._order.most)
+                share_s = self._share_s(point)
                 if share_s < LEAST_ROUNDS_S:
                     self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
                     break
@@ -200,6 +203,14 @@ class Sweeping:
         finally:
             await asyncio.shield(self._finish(status))
 
+    def _take_up(self) -> None:
+        """What somebody else measured of it since it was read stays measured."""
+        stored = self._history.sweep(self.sweep.id)
+        if stored is not None:
+            self.sweep.points[:] = stored.points
+            self._order = order_of(self.sweep)
+        self._history.begin_sweep(self.sweep)
+
     def _again(self) -> bool:
         """Points that were cut short get another turn, if more time is left for each than it had."""
         order = Grid(self.sweep)
@@ -209,15 +220,20 @@ class Sweeping:
             if self.sweep.cut_short(point) and point.run is not None and point.run.measurement is not None
         ]
         left_s = self._deadline - time.monotonic() - order.starts(self._running) * self._each_start_s
-        if not had or _share_s(left_s, order.most) <= max(had):
+        if not had or left_s / order.most / (1 + BESIDE) <= max(had):
             return False
         self._order = order
         return True
 
-    def _left_s(self, point: Point) -> float:
-        """Seconds left for measuring this point and those after it, their engines' starts not included."""
-        now = engine_starts([point], self._running) * self._each_start_s
-        return self._deadline - time.monotonic() - now - self._starts_s(engines_of(point.case))
+    def _share_s(self, point: Point) -> float:
+        """How long this point's rounds may take, so that as many points as are worth it fit."""
+        starting = engine_starts([point], self._running) * self._each_start_s
+        left_s = self._deadline - time.monotonic() - starting
+        ahead = self._order.most
+        if not ahead:
+            return left_s / (1 + BESIDE)
+        start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
+        return _fitting(left_s, 1 + ahead, start_s)[1]
 
     @property
     def _each_start_s(self) -> float:
@@ -236,15 +252,19 @@ class Sweeping:
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
-        record.run, record.result = self.current.run, None
+        earlier, record.run, record.result = record.run, self.current.run, None
         self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()
         await self.current.execute()
+        ran = record.run
+        if earlier is not None and earlier.status in ("done", "failed") and not record.settled:
+            # Another turn that was broken off takes nothing away.
+            record.run = earlier
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
         if record.settled:
             await asyncio.to_thread(self._order.learn, record)
-        started = [side.ready_after_s for side in record.run.sides if side.ready_after_s is not None]
+        started = [side.ready_after_s for side in ran.sides if side.ready_after_s is not None]
         self._start_s += started
         # Engines on a CPU start side by side.
         waited_s = max(started, default=0.0) if self._device == "cpu" else sum(started)

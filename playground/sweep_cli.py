@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     host = Host(Config.from_environment())
     sweep = _sweep(host, arguments)
     if arguments.plan:
+        # What can't run has no plan.
+        host.sweeping(sweep)
         told = host.estimate(sweep)
         print_json(plan_document(told)) if arguments.json else _print_plan(told)
         return 0

@@ -7,9 +7,9 @@ from typing import Any
 
 from .claims import claim_of
 from .domain.prediction import Prediction, accuracy, fit_costs
-from .domain.recommendation import recommendation
+from .domain.recommendation import best_by_circumstance, recommendation
 from .domain.records import Problem
-from .domain.speculation import break_even, if_accepted, step_cost
+from .domain.speculation import break_even, if_accepted, known_cost
 from .domain.sweep import Estimate, Sweep
 from .domain.sweep_results import (
     PointResult,
@@ -23,13 +23,11 @@ from .domain.sweep_results import (
 )
 from .findings import sweep_findings
 from .report import SCHEMA_VERSION, claim_document, problem_document, side_figures_document, verdict_document
-from .sweep import BESIDE
+from .sweep import BESIDE, WORTH_S
 from .text import Locale, say_problem
 
 # Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
 BETTER_DRAFTS = (0.6, 0.8)
-# Fewer seconds rarely hold six rounds, whatever the workload.
-TIGHT_S = 15.0
 
 
 def plan_sentences(told: Estimate) -> list[Problem]:
@@ -48,7 +46,9 @@ def plan_sentences(told: Estimate) -> list[Problem]:
         "minutes": told.total_s / 60,
     }
     sentences = [Problem("sweep.plan", params)]
-    if told.point_s < TIGHT_S:
+    if told.fitting < told.points:
+        sentences.append(Problem("sweep.not_all_fit", {"fitting": told.fitting, "points": told.points}))
+    if told.point_s < WORTH_S:
         sentences.append(Problem("sweep.tight", {"rounds_s": told.point_s / (1 + BESIDE)}))
     return sentences
 
@@ -58,6 +58,7 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     becomes of the claim that the preset is about."""
     found = results(sweep)
     sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
+    sentences += best_by_circumstance(sweep)
     if sweep.plan.search:
         sentences.append(searched(sweep))
     if synthetic(sweep):
@@ -94,9 +95,9 @@ def _theory(sweep: Sweep) -> list[Problem]:
         return []
     points = [point for _, point in measured]
     best = max(points, key=lambda point: point.speed_up)
-    cost = step_cost(best)
     sentences = [model.statement() for model in fit_costs(points)]
-    sentences += [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
+    if (cost := known_cost(best)) is not None:
+        sentences += [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
     return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from .csv_text import csv_text
 from .domain.prediction import Prediction
 from .domain.statistics import Verdict
 from .domain.sweep import Sweep, value_text
@@ -65,19 +64,17 @@ def _ratio(value: float | None, interval: Interval) -> str:
 
 def sweep_csv(sweep: Sweep) -> str:
     """One line a point and side; empty: unknown. Latencies are medians over rounds of each round's median."""
-    output = io.StringIO()
-    writer = csv.writer(output)
     knobs = [knob.key for knob in sweep.plan.knobs]
     heads = (*MEASURED, *MEDIANS, *COMPARED, "acceptance_rate", *PREDICTED, "problem")
-    writer.writerow(["sweep_id", "point", *knobs, "run_id", "side", *heads])
+    rows: list[Sequence[object]] = [["sweep_id", "point", *knobs, "run_id", "side", *heads]]
     predicted = predictions(sweep)
     for point in shown(sweep):
-        values = [value_text(value) for value in point.values]
+        values = [value if type(value) in (int, float) else value_text(value) for value in point.values]
         problem = say_problem(point.problem) if point.problem else None
         for label in [side.label for side in sweep.case.sides]:
             figures = _figures(sweep, point.of(label), predicted.get((point.number, label)))
-            writer.writerow([sweep.id, point.number, *values, point.run_id, label, *figures, problem])
-    return output.getvalue()
+            rows.append([sweep.id, point.number, *values, point.run_id, label, *figures, problem])
+    return csv_text(rows)
 
 
 def _figures(sweep: Sweep, side: SideResult | None, predicted: Prediction | None) -> list[object]:

@@ -122,6 +122,8 @@ def test_wilson(right: int, total: int, low: float, high: float) -> None:
 
 def test_mcnemar_is_the_exact_binomial_test() -> None:
     assert mcnemar(0, 0) == 1
+    assert mcnemar(600, 600) == 1
+    assert mcnemar(5000, 5300) == pytest.approx(binomtest(5000, 10_300).pvalue)
     for gained, lost in product(range(12), repeat=2):
         if gained + lost:
             assert mcnemar(gained, lost) == pytest.approx(binomtest(gained, gained + lost).pvalue)

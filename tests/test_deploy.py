@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import subprocess
 import sys
@@ -228,18 +229,23 @@ def test_names_that_kubernetes_takes(target: str, name: str) -> None:
 
 
 def test_local_models_are_mounted(tmp_path: Path) -> None:
-    """By the same path inside and outside, since the command names it."""
-    target, draft = tmp_path / "a target", tmp_path / "draft"
+    """By the same path inside and outside, since the command names it, whatever docker would read in it."""
+    target, draft = tmp_path / 'a target: "x", $y', tmp_path / "draft"
     for folder in (target, draft):
         folder.mkdir()
         (folder / "config.json").write_text("{}")
     config = Config(models=tmp_path)
-    case = settings(target="a target", speculation={"method": "draft_model", "model": str(draft)})
+    case = settings(target=target.name, speculation={"method": "draft_model", "model": str(draft)})
     made = deploy.snippets(config, case, None, "cuda")
-    mounted = [f"{folder}:{folder}:ro" for folder in (target, draft)]
     docker = shell_words(made["docker"])
-    assert [docker[at + 1] for at, word in enumerate(docker) if word == "--volume"] == mounted
-    assert yaml.safe_load(made["compose"])["services"]["vllm"]["volumes"] == mounted
+    mounts = csv.reader([docker[at + 1] for at, word in enumerate(docker) if word == "--mount"], strict=True)
+    mounted = [["type=bind", f"source={folder}", f"target={folder}", "readonly"] for folder in (target, draft)]
+    assert list(mounts) == mounted
+    compose = yaml.safe_load(made["compose"])
+    ComposeSpecification.model_validate(compose)
+    paths = [str(folder).replace("$", "$$") for folder in (target, draft)]
+    mounted_by_compose = [{"type": "bind", "source": path, "target": path, "read_only": True} for path in paths]
+    assert compose["services"]["vllm"]["volumes"] == mounted_by_compose
     pod = yaml.safe_load(made["kubernetes"])["spec"]["template"]["spec"]
     paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
     assert paths == [str(target), str(draft)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from playground.domain.errors import EngineFailed
 from playground.domain.records import Problem, SideRecord
 from playground.domain.remedies import remedy_of
 from playground.domain.settings import EngineSettings
-from playground.engine.failures import CAUSES, SIGNALS, diagnose, hung
+from playground.engine.failures import CAUSES, LONGEST_LINE, SIGNALS, diagnose, hung
+from playground.engine.server import LogTail
 from playground.engine.stages import reached
 from playground.text import LOCALES, say_problem, table
 
@@ -143,6 +145,38 @@ def test_the_stage_in_which_a_serving_engine_died() -> None:
 def test_the_tail_is_short() -> None:
     failure = diagnose([f"line {number}" for number in range(100)] + [""], 1, "/s/e.log")
     assert failure.log_tail == [f"line {number}" for number in range(70, 100)]
+
+
+@pytest.mark.parametrize(
+    ("line", "repeated"),
+    [
+        (f"Unknown attention backend: '{'A' * 300_000}'", 1),
+        (f"{CORE}ValueError: {'A' * 300_000}", 1),
+        ("(" * 50, 10_000),
+        ("A" * 3000, 500),
+        ("torch.x is not supported for quantization method y. Supported dtypes: [" * 50, 300),
+    ],
+    ids=["backend", "error", "brackets", "words", "list"],
+)
+def test_a_log_of_any_form_is_read(line: str, repeated: int) -> None:
+    """Without bounds on what a pattern takes in, these would take minutes to hours."""
+    failure = diagnose([line] * repeated, 1, "e.log")
+    assert max(map(len, failure.log_tail)) <= LONGEST_LINE
+    assert len(said(failure)) < 2 * LONGEST_LINE
+
+
+def test_a_log_is_followed_line_by_line_and_cut(tmp_path: Path) -> None:
+    log = tmp_path / "e.log"
+    log.write_text("one\rtwo\nthr")
+    tail = LogTail(log)
+    assert tail.read() == ["one", "two"]
+    with log.open("a") as file:
+        file.write("ee\n" + "A" * 10_000)
+        file.flush()
+        assert tail.read() == ["three"]
+        file.write("B" * 10_000 + "\nlast\n")
+    assert tail.read() == ["A" * LONGEST_LINE, "last"]
+    assert [line[:5] for line in tail.lines] == ["one", "two", "three", "AAAAA", "last"]
 
 
 def test_the_source_in_a_traceback_is_no_message() -> None:

@@ -36,7 +36,7 @@ LAYERS = (
     {"host"},
     {"findings"},
     {"facts", "claims", "conclusions"},
-    {"report", "charts", "doctor", "tables", "deploy", "preflight_words"},
+    {"report", "charts", "doctor", "tables", "csv_text", "deploy", "preflight_words"},
     {"printed", "sweep_report", "sweep_tables"},
     {"sweep_cli"},
     {"html_report"},

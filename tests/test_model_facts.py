@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import math
 import os
 import struct
 import subprocess
@@ -96,6 +97,12 @@ def test_a_unigram_tokenizer(config: Config) -> None:
     assert found.vocabulary == {"x": 0, "y": 1}
 
 
+# Deeper than Python's parser goes.
+NESTED = b'{"a":' * 100_000
+NO_SHAPES = ("a", ["a"], [2, "a"], [10**400], [2**40, 2**40], [math.nan], [1.5], [-1], 3)
+NO_VOCABULARIES = (None, "ab", {}, [], {"a": [0]}, {"a": None}, [[["a"], 0.0]], [[1, 0.0]])
+
+
 def refused(config: Config, name: str) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable) as caught:
         model_facts.read(config, name, tokens=True)
@@ -116,8 +123,14 @@ def refused(config: Config, name: str) -> ModelUnavailable:
         {"model.safetensors.index.json": b"{}"},
         {"model.safetensors.index.json": b'{"weight_map": {"w": "absent.safetensors"}}'},
         {"tokenizer.json": b"{}"},
+        {"config.json": NESTED},
+        {"tokenizer.json": NESTED},
+        {"model.safetensors": struct.pack("<Q", len(NESTED)) + NESTED},
+        *({"model.safetensors": safetensors({"w": {"dtype": "F32", "shape": shape}})} for shape in NO_SHAPES),
+        *({"tokenizer.json": json.dumps({"model": {"vocab": words}}).encode()} for words in NO_VOCABULARIES),
+        {"tokenizer.json": b'{"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": [1], "content": "b"}]}'},
     ],
-    ids=str,
+    ids=lambda broken: str(broken)[:80],
 )
 def test_a_broken_file_is_told(config: Config, broken: dict[str, bytes]) -> None:
     folder = model_at(config.models / "mine")
@@ -126,13 +139,45 @@ def test_a_broken_file_is_told(config: Config, broken: dict[str, bytes]) -> None
     assert refused(config, "mine").message_id == "preflight.unreadable"
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+def test_a_file_without_end_is_not_read(config: Config, name: str) -> None:
+    folder = model_at(config.models / "mine")
+    with (folder / name).open("ab") as file:
+        file.truncate(70 * 1024**2)
+    error = refused(config, "mine")
+    assert error.params["detail"] == f"{name}: more than 64 MiB"
+
+
+def test_a_layer_number_of_any_length(config: Config) -> None:
+    name = f"model.layers.{'9' * 5000}.w"
+    model_at(config.models / "mine", model__safetensors=safetensors({name: {"dtype": "BF16", "shape": [2, 3]}}))
+    found = model_facts.read(config, "mine", tokens=False).model
+    assert found is not None
+    assert found.parameters == 6
+
+
 def test_a_config_that_is_no_decoders(config: Config) -> None:
     model_at(config.models / "mine", config__json=b"{}")
     assert model_facts.read(config, "mine", tokens=False).model is None
 
 
 @pytest.mark.parametrize(
-    "more", [{"quantization_config": "fp8"}, {"rope_scaling": ["yarn", 4]}, {"vocab_size": {}}]
+    "more",
+    [
+        {"quantization_config": "fp8"},
+        {"rope_scaling": ["yarn", 4]},
+        {"rope_scaling": {"type": "linear", "factor": math.inf}},
+        {"max_position_embeddings": "9" * 9, "rope_scaling": {"type": "linear", "factor": 10**400}},
+        {"vocab_size": {}},
+        {"vocab_size": math.inf},
+        {"hidden_size": 1e308},
+        {"hidden_size": 3},
+        {"intermediate_size": math.nan},
+        {"num_hidden_layers": 0},
+        {"num_hidden_layers": -3},
+        {"sliding_window": -1, "use_sliding_window": True},
+    ],
+    ids=lambda more: str(more)[:80],
 )
 def test_a_config_of_another_form_has_no_shape(config: Config, more: dict[str, Any]) -> None:
     model_at(config.models / "mine", config__json=json.dumps({**CONFIGS["7b"], **more}).encode())

@@ -110,6 +110,9 @@ async def refused(config: Config, name: str) -> PlaygroundError:
         ("a/b/c", "model.no_such_folder"),
         ("../models", "model.no_such_folder"),
         ("nowhere", "model.unknown"),
+        ("x" * 256, "model.unknown"),
+        ("/" + "x" * 256, "model.no_such_folder"),
+        ("/" + "x/" * 3000, "model.no_such_folder"),
     ],
 )
 async def test_bad_name(config: Config, name: str, message_id: str) -> None:
@@ -319,8 +322,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
     told: ClassVar[dict[str, bytes]] = {}
     # What the real hub says of files that may not be had.
     gated = False
-    # How many bytes of each file arrive before the connection breaks.
+    # How many bytes of each file, or of the one that is named, arrive before the connection breaks.
     breaks_after: ClassVar[int | None] = None
+    breaking = ""
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -350,8 +354,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body if self.breaks_after is None else body[: self.breaks_after])
-            self.close_connection = self.breaks_after is not None
+            breaks = self.breaks_after is not None and self.path.endswith(self.breaking)
+            self.wfile.write(body[: self.breaks_after] if breaks else body)
+            self.close_connection = breaks
 
     def log_message(self, *_: object) -> None:
         pass
@@ -416,8 +421,9 @@ def test_gated_model(config: Config, tmp_path: Path) -> None:
         assert fetch_from(hub, tmp_path).startswith("model.gated")
 
 
-def test_connection_that_breaks(config: Config, tmp_path: Path) -> None:
-    with fake_hub(FILES, FILES, breaks_after=1) as hub:
+@pytest.mark.parametrize("breaking", ["", "/config.json"], ids=["the hub's answer", "a file"])
+def test_connection_that_breaks(config: Config, tmp_path: Path, breaking: str) -> None:
+    with fake_hub(FILES, FILES, breaks_after=1, breaking=breaking) as hub:
         assert fetch_from(hub, tmp_path).startswith("model.hub_failed")
 
 

@@ -130,6 +130,11 @@ def test_every_old_name_is_explained_in_full(name: str) -> None:
         ("vllm serve m --max-model-len 32k", {"knobs": {"max_model_len": 32000}}),
         ("vllm serve m --max-model-len 1K", {"knobs": {"max_model_len": 1024}}),
         ("vllm serve m --trust-remote-code", {"trust_remote_code": True}),
+        ("vllm serve m --trust-remote-code=true", {"trust_remote_code": True}),
+        ("vllm serve m --trust-remote-code=false", {}),
+        ("vllm serve m --no-trust-remote-code", {}),
+        ("LLM('m', trust_remote_code=True)", {"trust_remote_code": True}),
+        ("LLM('m', trust_remote_code=False)", {}),
         (
             "vllm serve m --cpu-offload-gb 4 --enable-lora",
             {"extra_flags": ("--cpu-offload-gb", "4", "--enable-lora")},
@@ -148,6 +153,13 @@ def test_every_old_name_is_explained_in_full(name: str) -> None:
             "vllm serve m --spec-method ngram --spec-tokens 2",
             {"speculation": {"num_speculative_tokens": 2, "prompt_lookup_min": 5}},
         ),
+        ("vllm serve m --seed 1 # don't", {"knobs": {"seed": 1}}),
+        ("# first\nvllm serve m \\  # it's; (this)\n --seed 1", {"knobs": {"seed": 1}}),
+        (
+            "vllm serve m --seed 1 --reasoning-parser '# x#'",
+            {"knobs": {"seed": 1}, "extra_flags": ("--reasoning-parser", "# x#")},
+        ),
+        ("vllm serve m#1", {"target": "m#1"}),
         ("LLM('m', seed=1)", {"knobs": {"seed": 1}}),
         (
             "import vllm\nllm = vllm.LLM(model='m', speculative_config={'method': 'deepseek_mtp',"
@@ -172,6 +184,38 @@ def test_the_method_that_vllm_would_take(method: str) -> None:
     found = pasted.read(f"LLM('m', speculative_config={{'model': '{model}', 'num_speculative_tokens': 2}})")
     assert found.settings.speculation.method == method
     assert [note.message_id for note in found.notes] == ["paste.method"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("max-num-seq", "max-num-seqs"),
+        ("gpu_memory_utilisation", "gpu-memory-utilization"),
+        ("speculative-confg", "speculative-config"),
+        ("cpu-offload-gb", None),
+        ("max-num-scheduled-tokens", None),
+    ],
+)
+def test_a_typo_is_told(typed: str, meant: str | None) -> None:
+    found = pasted.read(f"vllm serve m --{typed} 64")
+    said = [say_problem(note) for note in found.notes if note.message_id == "paste.typo"]
+    assert said == ([f"--{typed.replace('_', '-')}: did you mean --{meant}?"] if meant else [])
+    # It may be a flag that the runtime knows: it is kept, and refused where it starts.
+    assert found.settings.extra_flags == (f"--{typed.replace('_', '-')}", "64")
+
+
+def test_a_preset_s_label_goes_with_its_settings() -> None:
+    preset = presets.load(presets.EMBEDDED).sides
+    labels = [side.label for side in preset]
+    plain = pasted.read("vllm serve m --max-num-seqs 8").settings
+    drafting = pasted.read("vllm serve m --spec-model d --spec-method draft_model --spec-tokens 16").settings
+    assert paste.renamed(labels, 1, preset, plain) == "speculation off"
+    assert paste.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
+    assert paste.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
+    # What somebody typed stays, and so does what still holds.
+    assert paste.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
+    assert isinstance(preset[1].engine, EngineSettings)
+    assert paste.renamed(labels, 1, preset, preset[1].engine) == labels[1]
 
 
 def test_secrets_are_not_repeated() -> None:

@@ -30,6 +30,7 @@ from playground.ui import preflight_panel
 
 H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
 WORDS = {"a": 0, "b": 1}
+FLAGS = frozenset({"--dtype", "--max-model-len", "--speculative-config"})
 
 
 def machine(*gpus: Gpu) -> Machine:
@@ -38,7 +39,14 @@ def machine(*gpus: Gpu) -> Machine:
 
 def runtime(device: str = "cuda") -> Runtime:
     return Runtime(
-        "default", Path(sys.executable), "0.32.0", device, "fake_server", None, frozenset({"--dtype"}), True
+        "default",
+        Path(sys.executable),
+        "0.32.0",
+        device,
+        "fake_server",
+        None,
+        FLAGS,
+        True,
     )
 
 
@@ -274,3 +282,43 @@ async def test_a_hopeless_start_is_refused(
     assert stored is not None
     assert stored.problem == comparison.run.problem
     await host.close()
+
+
+@pytest.mark.parametrize("part", ["read", "judge"])
+def test_an_odd_model_is_told_and_never_refused(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, part: str
+) -> None:
+    """Whatever nobody thought of: only its own side's check is missing."""
+
+    def odd(*_: object, **__: object) -> None:
+        raise MemoryError("odd")
+
+    sides = {"target": "small"}, {"target": "big", "speculation": draft("huge")}
+    if part == "read":
+        ordinary = preflight.model_facts.read
+        monkeypatch.setattr(
+            preflight.model_facts,
+            "read",
+            lambda config, name, tokens: odd() if name == "huge" else ordinary(config, name, tokens=tokens),
+        )
+    else:
+        monkeypatch.setattr(preflight.pair, "_sizes", odd)
+    good, bad = assessed(config, *sides, host=machine(H200))
+    assert good.fits
+    assert (bad.fits, bad.hopeless) == (None, None)
+    assert bad.memory[0].problem.message_id == "preflight.unreadable"
+    assert bad.memory[0].level == "unknown"
+    assert "MemoryError: odd" in caplog.text
+    for locale in LOCALES:
+        assert preflight_words.reasons(bad, locale)
+    check("preflight", preflight_words.document([good, bad]))
+
+
+@pytest.mark.parametrize("size", [2**31, 0, -3])
+@pytest.mark.parametrize("key", ["num_hidden_layers", "max_position_embeddings", "vocab_size", "hidden_size"])
+def test_sizes_at_their_limits_are_judged(config: Config, key: str, size: int) -> None:
+    model_at(config, "odd", "7b", **{key: size})
+    for device in ("cpu", "cuda"):
+        (found,) = assessed(config, {"target": "odd"}, host=machine(H200), device=device)
+        assert found.concerns or found.fits
+        assert all(concern.problem.message_id != "preflight.unreadable" for concern in found.concerns)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
 
+from playground import presets
 from playground.config import Config
 from playground.domain.changes import Change
 from playground.domain.errors import InvalidInput
@@ -20,8 +23,8 @@ from playground.presets import Side
 from playground.printed import remedy_lines
 from playground.report import compare_document
 from playground.store import History
-from playground.text import LOCALES, say_problem
-from playground.ui import form
+from playground.text import LOCALES, Locale, say, say_problem
+from playground.ui import form, view
 from playground.ui.remedies import edits
 
 DRAFTED = EngineSettings(
@@ -76,8 +79,20 @@ def test_no_share_of_a_full_card() -> None:
 def test_more_of_a_card_only_where_less_was_asked_for() -> None:
     """Engines that share a card get their parts from the playground: one part can't just be made larger."""
     little = EngineSettings(target="t", knobs=Knobs(gpu_memory_utilization=0.3))
-    assert failed("failure.no_kv_memory", little).changes == (Change("knobs.gpu_memory_utilization", None),)
+    assert failed("failure.no_kv_memory", little).changes == (Change("knobs.gpu_memory_utilization", 0.61),)
     assert failed("failure.no_kv_memory", EngineSettings(target="t"), gpu_memory_utilization=0.45).changes == ()
+
+
+def test_remedies_do_not_lead_back() -> None:
+    """What is free was asked for, and is too little for a cache: the share that was refused is no way out."""
+    asked = DRAFTED.model_copy(update={"knobs": Knobs(max_num_seqs=8, gpu_memory_utilization=0.9)})
+    (lower,) = failed("failure.gpu_busy", asked, free=40.0, total=80.0, share=0.9, wanted=72.0).changes
+    assert lower == Change("knobs.gpu_memory_utilization", 0.5)
+    assert failed("failure.no_kv_memory", lower.apply(asked)).changes == (
+        Change("speculation", "off"),
+        Change("knobs.max_num_seqs", 4),
+        Change("knobs.gpu_memory_utilization", 0.71),
+    )
 
 
 def test_a_start_that_hung() -> None:
@@ -117,6 +132,18 @@ def test_a_run_from_the_history_has_its_remedy(tmp_path: Path) -> None:
     stored = history.get("r")
     assert stored is not None
     assert remedy_of(stored.sides[0]) == remedy_of(run.sides[0])
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_what_the_history_shows_of_a_run_that_never_began(locale: Locale) -> None:
+    """What to change as a sentence, and no chart without anything to draw."""
+    for measurement in (None, presets.load(presets.EMBEDDED).measurement):
+        run = replace(failed_run(), mode="measured" if measurement else "race", measurement=measurement)
+        panes, charts = (json.loads(text) for text in view.shown(Config(), run, locale))
+        assert charts == {}
+        assert say("chart.none", locale) in panes["note"]
+        [change] = panes["sides"][0]["problem"]["changes"]
+        assert change in panes["sides"][0]["problem"]["elsewhere"]
 
 
 def test_what_the_command_line_says() -> None:

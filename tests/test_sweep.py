@@ -55,6 +55,9 @@ def engine(case: Case, index: int) -> EngineSettings:
         ("dtype=float32, bfloat16", "dtype", ("float32", "bfloat16")),
         ("k=3,3,1..3", "k", (3, 1, 2)),
         ("n-gram, k = 5.k=2", "n-gram, k = 5.k", (2,)),
+        ("k=5.seed=1,2", "k=5.seed", (1, 2)),
+        ("target=a=b,c", "target", ("a=b", "c")),
+        ("B.draft=/models/k=5/m", "B.draft", ("/models/k=5/m",)),
     ],
 )
 def test_values(text: str, key: str, values: tuple[Value, ...]) -> None:
@@ -87,6 +90,7 @@ def test_values(text: str, key: str, values: tuple[Value, ...]) -> None:
         ("acceptance=1.5", "sweep.bad_value"),
         ("requests_per_s=1", "sweep.bad_value"),
         ("nonsense=1", "sweep.unknown_knob"),
+        ("nonsense=a=b", "sweep.unknown_knob"),
         ("other.k=1", "sweep.unknown_side"),
         ("off.k=1", "sweep.no_side_has_it"),
         ("draft=m", "sweep.no_side_has_it"),
@@ -231,6 +235,28 @@ def test_two_knobs_of_two_sides_change_one_engine_at_a_time() -> None:
 def test_equal_sides_are_two_engines() -> None:
     case = CASE.model_copy(update={"sides": (OFF, OFF.model_copy(update={"label": "again"}))})
     assert engines_of(case) == Counter({OFF.engine: 2})
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("k=1,2", "num_speculative_tokens=3"),
+        ("k=1", "B.k=5"),
+        ("requests=8", "concurrency=16"),
+        ("prompt_tokens=100,200", "prompts=chat"),
+    ],
+)
+def test_knobs_that_undo_each_other(texts: tuple[str, str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        points_of(SweepPlan(knobs=tuple(parsed_knob(text) for text in texts)), CASE)
+    assert caught.value.message_id == "sweep.knobs_clash"
+
+
+def test_a_load_profile_of_a_sides_own_is_left_alone() -> None:
+    waves = OFF.model_copy(update={"profile": WavesProfile(concurrency=2, requests=4)})
+    with pytest.raises(InvalidInput) as caught:
+        changed(CASE.model_copy(update={"sides": (waves, NGRAM)}), "concurrency", 4, None)
+    assert caught.value.message_id == "sweep.own_profile"
 
 
 def test_the_two_knobs_differ() -> None:

@@ -12,7 +12,7 @@ from sweep_run import OUT_OF_MEMORY, base_case, made_sweep
 
 from playground.charts import Figure, sweep_charts
 from playground.charts.knob_axis import KnobAxis
-from playground.domain.records import Problem
+from playground.domain.records import Chunk, Problem
 from playground.domain.speculation import break_even_acceptance, step_cost
 from playground.domain.sweep import Sweep, parsed_knob
 from playground.domain.sweep_results import (
@@ -23,6 +23,7 @@ from playground.domain.sweep_results import (
     speculation_points,
 )
 from playground.html_report import sweep_html
+from playground.printed import csv_of
 from playground.sweep_tables import point_table, sweep_csv
 from playground.text import LOCALES, say, say_problem
 
@@ -193,10 +194,19 @@ def test_axes(typed: str, kind: str, places: list[float]) -> None:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_nothing_measured_yet(locale: Any) -> None:
     for knobs in (("k=1..2",), ("k=1..2", "concurrency=1,2")):
-        charts = sweep_charts(made_sweep(*knobs, left=tuple(range(4))), locale)
+        sweep = made_sweep(*knobs, left=tuple(range(4)))
+        sweep.status = "running"
+        charts = sweep_charts(sweep, locale)
+        assert charts
         for figure in charts.values():
             assert figure["data"] == []
             assert figure["layout"]["annotations"][0]["text"] == say("curve.nothing", locale)
+
+
+def test_a_sweep_that_ended_without_a_point_has_no_charts() -> None:
+    assert sweep_charts(made_sweep("k=1..2", failed=(0, 1)), "en") == {}
+    assert sweep_charts(made_sweep("k=1..2", left=(0, 1)), "en") == {}
+    assert sweep_charts(made_sweep("k=1..2", failed=(0,)), "en")
 
 
 def test_synthetic_figures_are_marked() -> None:
@@ -234,6 +244,24 @@ def test_the_table_and_the_csv() -> None:
     assert lines[4]["value"] == ""
     assert lines[5]["problem"] == say_problem(OUT_OF_MEMORY)
     assert float(lines[5]["predicted"]) == predictions(sweep)[2, "quick"].speed_up
+
+
+def test_a_spreadsheet_computes_nothing() -> None:
+    """Labels and answers may begin like a formula; a negative number stays one."""
+    case = base_case()
+    labels = ["=1+1", "@b"]
+    sides = tuple(side.model_copy(update={"label": label}) for side, label in zip(case.sides, labels, strict=True))
+    sweep = made_sweep("@b.k=1", "top_k=-1", case=case.model_copy(update={"sides": sides}))
+    lines = list(csv.DictReader(io.StringIO(sweep_csv(sweep))))
+    assert [(line["side"], line["'@b.k"], line["top_k"]) for line in lines] == [
+        ("'=1+1", "1", "-1"),
+        ("'@b", "1", "-1"),
+    ]
+    run = sweep.points[0].run
+    assert run is not None
+    run.sides[0].trials[0].requests[0].chunks[0] = Chunk(-0.5, 1, "-2+3")
+    first, *_ = csv.DictReader(io.StringIO(csv_of(run)))
+    assert (first["side"], first["text"], first["ms_since_send"]) == ("'=1+1", "'-2+3", "-0.5")
 
 
 @pytest.mark.parametrize("locale", LOCALES)

@@ -16,8 +16,11 @@ from real import until
 from sweep_run import OUT_OF_MEMORY, made_sweep, save
 from test_browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
 
+from playground import presets
 from playground.store import History
 from playground.text import say, say_problem
+
+WITHOUT_SWEEP = "prefix-caching-on-vs-off"
 
 
 @pytest_asyncio.fixture
@@ -60,11 +63,13 @@ async def test_the_tab_and_stored_sweeps(url: str) -> None:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = await opened(browser, url, errors)
         await plans(page)
+        await changes(page)
         await opens(page)
         phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
         await phone.get_by_role("tab", name="假设分析").click()
         await expect(phone.locator("#sweep-base")).to_contain_text("smollm2-ngram")
         assert not await overflows(phone)
+        await lists(phone)
         await browser.close()
     assert errors == []
 
@@ -100,6 +105,47 @@ async def plans(page: Page) -> None:
     await expect(page.locator("#sweep-told li")).to_have_count(10)
     await expect(page.locator("#sweep-told li").first).to_have_text("k = 1, concurrency = 1")
     await expect(second).to_be_hidden()
+    # It stays while one looks around, and goes with what it was about.
+    await page.get_by_role("tab", name="History").click()
+    await page.get_by_role("tab", name="What if").click()
+    await expect(page.locator("#sweep-told li")).to_have_count(10)
+    await fill(page.locator("#values-2 input"), "1,8")
+    await expect(page.locator("#sweep-told li")).to_have_count(0)
+
+
+async def changes(page: Page) -> None:
+    """What "Check first" said goes with any field; a preset without a sweep empties the knobs."""
+    await page.get_by_role("tab", name="Compare").click()
+    checked = page.locator("#preflight section")
+    await page.get_by_text("Settings of each side").click()
+    for field, text in (("#side1-k input", "3"), (".knobs input[name=max_num_seqs]", "8")):
+        await page.locator("#check-first").click()
+        await expect(checked).to_have_count(2, timeout=60_000)
+        if field.startswith(".knobs"):
+            await page.get_by_role("tab", name="Knobs").first.click()
+        await fill(page.locator(field).first, text)
+        await expect(checked).to_have_count(0)
+    await page.get_by_label("Preset", exact=True).first.fill(WITHOUT_SWEEP)
+    await page.get_by_role("option", name=WITHOUT_SWEEP, exact=True).click()
+    await expect(page.locator("#side0-label input")).to_have_value(presets.load(WITHOUT_SWEEP).sides[0].label)
+    await page.get_by_role("tab", name="What if").click()
+    await expect(page.locator("#sweep-base")).to_contain_text(WITHOUT_SWEEP)
+    for field in ("#knob-1", "#values-1", "#knob-2", "#values-2"):
+        await expect(page.locator(f"{field} input")).to_have_value("")
+
+
+async def lists(phone: Page) -> None:
+    """On a phone each line tells what was varied and how it ended; a failed point takes no more lines than two."""
+    await phone.get_by_role("tab", name="历史").click()
+    line = phone.locator("#runs tbody tr").last
+    for text in ("k (4)", say("race.stopped", "zh-CN")):
+        await expect(line.locator("td:visible").filter(has_text=text)).to_have_count(1)
+    await line.click()
+    row = phone.locator("#history-points tbody tr").nth(2)
+    box = await row.bounding_box()
+    assert box is not None
+    assert box["height"] < 80
+    assert not await overflows(phone)
 
 
 async def opens(page: Page) -> None:

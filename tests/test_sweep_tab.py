@@ -77,6 +77,7 @@ def test_two_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
         (2, "concurrency", "", "8..1", "sweep.bad_range"),
         (2, "concurrency", "", "", "sweep.bad_values"),
         (2, "concurrency", "Speculation off", "1", "sweep.workload_has_no_side"),
+        (2, "", "", "1..3", "whatif.no_knob"),
         (1, "k", "nobody", "1", "sweep.unknown_side"),
         (1, "k", "", "0", "sweep.bad_value"),
         # No file of the host is read by naming it.
@@ -95,7 +96,7 @@ def test_what_is_wrong_belongs_to_its_field(
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"name_1": ""}, "whatif.no_knob"),
+        ({"name_1": "", "values_1": ""}, "whatif.no_knob"),
         ({"minutes": 0}, "cli.bad_minutes"),
         ({"minutes": None}, "cli.bad_minutes"),
         ({"name_2": "k", "values_2": "1"}, "settings.invalid"),
@@ -120,7 +121,13 @@ def test_a_preset_fills_the_fields(tabs: tuple[SweepTab, CompareTab, Host]) -> N
     assert filled[tab.minutes] == 10
     # As they are shown they are read again.
     assert parsed_knob(f"enforce_eager={filled[first.values]}").values == plan.knobs[0].values
-    assert sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": None})) == {}
+
+
+def test_a_preset_without_a_sweep_empties_the_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    tab = tabs[0]
+    filled = sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": None}))
+    assert {*filled} == {*tab.filled()} - {tab.minutes}
+    assert {*filled.values()} == {""}
 
 
 def test_every_name_that_is_offered_can_be_varied() -> None:

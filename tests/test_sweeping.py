@@ -19,12 +19,12 @@ from playground.domain.knobs import Case
 from playground.domain.measurement import Measurement
 from playground.domain.settings import EngineSettings
 from playground.domain.sides import Side
-from playground.domain.sweep import Sweep, SweepPlan
+from playground.domain.sweep import Knob, Sweep, SweepPlan
 from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
 from playground.host import Host
 from playground.sweep import Sweeping, estimate, new_sweep
-from playground.sweep_report import conclusions_of, plan_document, sweep_document
+from playground.sweep_report import conclusions_of, plan_document, plan_sentences, sweep_document
 from playground.text import LOCALES, say_problem
 
 
@@ -180,6 +180,39 @@ async def test_points_with_too_little_time_are_measured_again(host: Host) -> Non
     kept = stored(host, sweep)
     assert (kept.status, kept.problem, kept.left) == ("done", None, 0)
     assert results(kept)[0].sides[1].interval is not None
+
+
+def test_a_letter_and_a_label_of_the_same_side() -> None:
+    made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in ("a", "b")))
+    knobs = (Knob(name="max_num_seqs", values=(1,), side="B"), Knob(name="max_num_seqs", values=(2,), side="b"))
+    with pytest.raises(InvalidInput):
+        new_sweep(SweepPlan(knobs=knobs), made)
+
+
+async def test_what_another_copy_measured_stays_measured(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady()) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), budget_s=0.1)
+        sweep = sweep_over(made, 1)
+        host.history.begin_sweep(sweep)
+        stale = stored(host, sweep)
+        await swept(host, sweep)
+        late = host.sweeping(stale)
+        await host.start(late, "a test")
+        await until(lambda: late.finished)
+    kept = stored(host, sweep)
+    assert kept.points[0].run is not None
+    assert sweep.points[0].run is not None
+    assert kept.points[0].run.id == sweep.points[0].run.id
+
+
+def test_a_budget_below_all_starts_still_measures_some(host: Host) -> None:  # noqa: F811
+    made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in "ab"))
+    told = estimate(host.history, sweep_over(made, *range(1, 65), name="max_num_seqs", budget_s=3600), "cpu")
+    assert told.engine_starts * told.start_s > 3600
+    assert 0 < told.fitting < 64
+    assert told.point_s > 0
+    assert told.total_s <= 3600
+    assert any(sentence.message_id == "sweep.not_all_fit" for sentence in plan_sentences(told))
 
 
 async def test_one_at_a_time(host: Host) -> None:  # noqa: F811

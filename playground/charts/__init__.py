@@ -9,11 +9,17 @@ from .measured import outcomes, over_time
 from .race import race_charts
 from .sweep import sweep_charts
 
-__all__ = ["Figure", "charts_of", "outcomes", "over_time", "race_charts", "sweep_charts"]
+__all__ = ["Figure", "charts_of", "outcomes", "over_time", "race_charts", "sweep_charts", "worth_showing"]
 
 
 def charts_of(run: Run, locale: Locale) -> dict[str, Figure]:
     """All charts of a run by name, in reading order."""
     if run.measurement is None:
-        return race_charts(run, locale)
-    return {**outcomes(run, locale), **over_time(run, locale)}
+        return worth_showing(run, race_charts(run, locale))
+    return worth_showing(run, {**outcomes(run, locale), **over_time(run, locale)})
+
+
+def worth_showing(run: Run, figures: dict[str, Figure]) -> dict[str, Figure]:
+    """None of a run's charts, once it has ended and not one of them has anything to show."""
+    drawn = any(trace["y"] for figure in figures.values() for trace in figure["data"])
+    return figures if drawn or run.status == "running" else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ..domain.speculation import better_draft, break_even_acceptance, step_cost
+from ..domain.speculation import better_draft, break_even_acceptance, known_cost
 from ..domain.sweep_results import speculation_points, synthetic
 from ..text import say
 from .figure import COLOURS, Figure, line, with_long_legend, with_one
@@ -25,12 +25,14 @@ def better_drafts(swept: Swept) -> dict[str, Figure]:
     runs = {point.number: point.run_id for point in swept.points}
     for index, ((label, others), found) in enumerate(groups.items(), start=1):
         number, best = max(found, key=lambda item: item[1].speed_up)
+        if (cost := known_cost(best)) is None:
+            continue
         name = escape(", ".join([label, *(str(value) for value in others), f"k = {best.k}"]))
         colour = index % len(COLOURS)
-        line(figure, "", colour, RATES, better_draft(step_cost(best), best.k, RATES, best.coverage), dash="dash")
+        line(figure, "", colour, RATES, better_draft(cost, best.k, RATES, best.coverage), dash="dash")
         figure["data"][-1]["name"] = say("better.predicted", locale, side=name)
         reached = break_even_acceptance(best.k, 1 + sum(best.acceptance))
         line(figure, "", colour, [reached] if reached is not None else [], [best.speed_up], mode="markers")
         figure["data"][-1] |= {"name": say("better.measured", locale, side=name), "customdata": [runs[number]]}
         figure["data"][-1]["marker"] = {"color": COLOURS[colour], "size": 10}
-    return {"better_draft": with_one(with_long_legend(figure, len(groups)))}
+    return {"better_draft": with_one(with_long_legend(figure, len(groups)))} if figure["data"] else {}

@@ -14,8 +14,14 @@ from .trade_off import trade_offs
 
 
 def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Figure]:
-    """All charts of a sweep by name, in reading order. Reads every chunk of points that were not read before."""
+    """All charts of a sweep by name, in reading order; none, if it has ended without one measured point.
+
+    Reads every chunk of points that were not read before.
+    """
     swept = Swept(sweep, locale)
+    if sweep.status != "running" and not any(swept.of(label) for label in swept.labels):
+        # Axes and the marks of what failed say nothing that the table does not.
+        return {}
     # A search may turn more knobs than a map has sides.
     own = {1: curves, 2: maps}.get(len(sweep.plan.knobs), lambda _: {})(swept)
     return {**own, **trade_offs(swept), **acceptance_needed(swept), **better_drafts(swept)}

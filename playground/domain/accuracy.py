@@ -6,8 +6,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import sqrt
 from statistics import NormalDist
+
+from scipy.special import bdtr
 
 from .records import AccuracyEvidence, Problem, Run, Task
 
@@ -120,9 +122,7 @@ def wilson(right: int, total: int) -> tuple[float, float]:
 
 def mcnemar(gained: int, lost: int) -> float:
     """Two-sided p-value of McNemar's exact test: under no difference each discordant task is a fair coin."""
-    discordant = gained + lost
-    tail = sum(comb(discordant, count) for count in range(min(gained, lost) + 1))
-    return min(1.0, 2 * tail * 0.5**discordant)
+    return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
 
 
 def tango(gained: int, lost: int, total: int) -> tuple[float, float]:

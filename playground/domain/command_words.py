@@ -14,14 +14,15 @@ from .settings import Knobs
 # What a shell would act on. Nothing here is ever run, so each is refused rather than taken for text.
 ACTED_ON = re.compile(r"\$\{?\w+\}?|\$\(|`|&&|\|\||[|;&<>()]")
 IN_QUOTES = re.compile(r"\$\{?\w+\}?|\$\(|`")
+# What is escaped or in quotes, which is kept; or a comment: # at the start of a word, to the end of the line.
+COMMENT = re.compile(r"""(\\.|'[^']*'|"(?:\\.|[^"\\])*")|(?<!\S)#[^\n]*""", re.DOTALL)
 # A backslash or, on Windows, a caret at the end of a line; blanks after it are a common slip.
-COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 CONTINUED = re.compile(r"[\\^][ \t]*\r?\n")
 
 
 def words(text: str) -> list[str]:
     """The words. InvalidInput for what only a shell could resolve, and for quotes that do not close."""
-    text = CONTINUED.sub(" ", COMMENT.sub("", text))
+    text = CONTINUED.sub(" ", COMMENT.sub(lambda found: found[1] or "", text))
     if found := _acted_on(text):
         raise InvalidInput("paste.shell", what=found)
     try:

@@ -12,7 +12,7 @@ from .measurement import Measurement
 from .settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
 from .sides import Side
 from .speculation import geometric_rates
-from .validation import reason
+from .validation import nearest_of, reason
 from .workload import Sampling, Workload
 
 # Shorter names for what is varied most.
@@ -83,6 +83,8 @@ WORKLOAD_KNOBS: dict[str, Callable[[Case, Value], Case]] = {
     "prompts": _prompts,
     **{name: _sampling(name) for name in ("temperature", "top_p", "top_k", "min_p")},
 }
+# A side with a load profile of its own would not follow these.
+LOAD_KNOBS = ("concurrency", "requests", "requests_per_s")
 NAMES = sorted({*ENGINE_KNOBS, *WORKLOAD_KNOBS})
 
 
@@ -92,9 +94,12 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
         if name in WORKLOAD_KNOBS:
             if side is not None:
                 raise InvalidInput("sweep.workload_has_no_side", knob=name, side=side)
+            own = next((one.label for one in case.sides if one.profile is not None), None)
+            if own is not None and name in LOAD_KNOBS:
+                raise InvalidInput("sweep.own_profile", knob=name, side=own)
             return WORKLOAD_KNOBS[name](case, value)
         if name not in ENGINE_KNOBS:
-            raise InvalidInput("sweep.unknown_knob", knob=name, known=", ".join(NAMES))
+            raise InvalidInput("sweep.unknown_knob", knob=name, nearest=nearest_of(name, NAMES))
         return _on_sides(case, name, value, side)
     except ValidationError as error:
         raise InvalidInput("sweep.bad_value", knob=name, value=value, detail=reason(error)) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 from .knobs import turned_sides
+from .ratios import Ratio
 from .statistics import LOWER_IS_BETTER
 from .sweep import Sweep
 from .sweep_results import PointResult, SideResult
@@ -13,12 +14,14 @@ from .sweep_results import PointResult, SideResult
 
 @dataclass(frozen=True, slots=True)
 class Merit:
-    """How good one side is at one point, as a log, and the log's 95% interval; None: too few rounds."""
+    """How good one side is at one point, as a log, and the log's 95% interval; None: too few rounds, or a verdict
+    that is withheld. `ratio`: the same against the first side, where that one stays as it is."""
 
     point: PointResult
     side: SideResult
     log: float
     interval: tuple[float, float] | None
+    ratio: Ratio | None = None
 
     def overlaps(self, other: Merit) -> bool:
         """Whether the two may be as good as each other."""
@@ -34,15 +37,26 @@ def merits(sweep: Sweep, point: PointResult) -> list[Merit]:
     a drift of the machine from point to point cancels.
     """
     turned = {label for knob in sweep.plan.knobs for label in turned_sides(sweep.case, knob.name, knob.side)}
-    paired = sweep.case.sides[0].label not in turned
-    sign = -1 if sweep.case.workload.objective in LOWER_IS_BETTER and not paired else 1
-    found = []
-    for side in point.sides:
-        value, interval = side.value, side.interval
-        if paired:
-            value, interval = (side.verdict.speed_up, side.verdict.interval) if side.verdict else (None, None)
-        if side.label not in turned or value is None:
-            continue
-        ends = sorted(sign * log(end) for end in interval) if interval else None
-        found.append(Merit(point, side, sign * log(value), (ends[0], ends[1]) if ends else None))
+    sides = [side for side in point.sides if side.label in turned]
+    if sweep.case.sides[0].label in turned:
+        found = [merit for side in sides if (merit := _by_itself(sweep, point, side)) is not None]
+    else:
+        found = [merit for side in sides if (merit := _paired(point, side)) is not None]
     return sorted(found, key=lambda merit: -merit.log)
+
+
+def _paired(point: PointResult, side: SideResult) -> Merit | None:
+    if side.verdict is None or side.verdict.speed_up is None:
+        return None
+    ratio = Ratio.of_verdict(side.verdict)
+    low, high = ratio.interval if ratio is not None else (1.0, 1.0)
+    ends = (log(low), log(high)) if ratio is not None else None
+    return Merit(point, side, log(side.verdict.speed_up), ends, ratio)
+
+
+def _by_itself(sweep: Sweep, point: PointResult, side: SideResult) -> Merit | None:
+    if side.value is None:
+        return None
+    sign = -1 if sweep.case.workload.objective in LOWER_IS_BETTER else 1
+    ends = sorted(sign * log(end) for end in side.interval) if side.interval else None
+    return Merit(point, side, sign * log(side.value), (ends[0], ends[1]) if ends else None)

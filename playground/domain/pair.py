@@ -143,7 +143,7 @@ def _heterogeneous(
     if speculation.draft_sample_method == "probabilistic":
         greedy = (Change("speculation.draft_sample_method", None),)
         return [_blocking("preflight.heterogeneous_greedy", True, greedy)]
-    if target is None or draft is None:
+    if target is None or draft is None or not target.ids:
         return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
     texts = [{_spaced(token) for token in tokens.ids} for tokens in (target, draft)]
     share = len(texts[0] & texts[1]) / len(texts[0])

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any
 
 from . import python_call
@@ -14,7 +15,7 @@ from .errors import InvalidInput
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .records import Problem
 from .settings import EngineSettings, Knobs
-from .validation import validate
+from .validation import typo_of, validate
 
 # Where an error's field is.
 WHERE = Problem("paste.where")
@@ -31,6 +32,8 @@ OWN = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_
 OWN |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
 OWN |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
 OWN |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
+# What has a field here, by the names one types.
+KNOWN = (*Knobs.model_fields, *SPECULATION, "speculative_config", "trust_remote_code")
 # vLLM reads 32k as 32000 and 32K as 32768, for these.
 HUMAN = ("max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes")
 FACTORS = {**{unit: 1000 ** (i + 1) for i, unit in enumerate("kmgt")}}
@@ -126,7 +129,7 @@ class _Collected:
         elif name == "speculative_config":
             self._speculation(value, inner)
         elif name == "trust_remote_code" or negated == "trust_remote_code":
-            self.settings["trust_remote_code"] = negated is None
+            self.settings["trust_remote_code"] = value if negated is None else False
         elif name in Knobs.model_fields:
             self._knob(name, value)
         elif negated in Knobs.model_fields:
@@ -138,7 +141,13 @@ class _Collected:
         elif name == "config":
             self.notes.append(Problem("paste.config_file", {"file": value}))
         else:
-            self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
+            self._extra(name, inner, value)
+
+    def _extra(self, name: str, inner: str, value: Any) -> None:
+        """A flag without a field here, or a slip of the pen."""
+        if nearest := typo_of(name, KNOWN):
+            self.notes.append(Problem("paste.typo", {"name": _dashed(name), "nearest": _dashed(nearest)}))
+        self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
 
     def _knob(self, name: str, value: Any) -> None:
         if value is True and takes_values(f"--{name}"):
@@ -154,7 +163,7 @@ class _Collected:
             fields = value if isinstance(value, dict) else _json(value)
         if fields is None:
             return
-        if not isinstance(fields, dict):
+        if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
             raise InvalidInput("paste.json", text=str(value)[:60])
         speculation = self.settings["speculation"]
         for name, field in fields.items():
@@ -213,12 +222,17 @@ def _human(name: str, value: Any) -> Any:
     found = (
         re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", value) if name in HUMAN and isinstance(value, str) else None
     )
-    return int(float(found[1]) * FACTORS[found[2]]) if found else value
+    number = float(found[1]) * FACTORS[found[2]] if found else inf
+    return int(number) if isfinite(number) else value
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _flag(name: str, value: Any) -> list[str]:
     """As one would type it."""
-    dashed = name.replace("_", "-") if "." not in name else name
+    dashed = _dashed(name) if "." not in name else name
     if value is True:
         return [f"--{dashed}"]
     if value is False:

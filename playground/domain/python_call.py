@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import textwrap
 from typing import Any
@@ -11,8 +12,6 @@ from .errors import InvalidInput
 
 CALLS = ("LLM", "EngineArgs", "AsyncEngineArgs")
 OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
-# Deeper nesting would exhaust Python's own parser.
-LONGEST = 20_000
 
 
 def is_python(text: str) -> bool:
@@ -22,18 +21,18 @@ def is_python(text: str) -> bool:
 
 def arguments(text: str) -> list[tuple[str, Any]]:
     """Name and value of each argument, in order. InvalidInput names what is no literal."""
-    call = _call(text)
+    source = textwrap.dedent(text).strip()
+    call = _call(source)
     if len(call.args) > 1:
-        raise InvalidInput("paste.positional", text=ast.unparse(call.args[1])[:60])
-    first = [("model", _literal("model", call.args[0]))] if call.args else []
-    return first + [
-        (keyword.arg or "**", _literal(keyword.arg or "**", keyword.value)) for keyword in call.keywords
-    ]
+        raise InvalidInput("paste.positional", text=_typed(source, call.args[1]))
+    given = [("model", argument) for argument in call.args]
+    given += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
+    return [(name, _literal(source, name, node)) for name, node in given]
 
 
-def _call(text: str) -> ast.Call:
+def _call(source: str) -> ast.Call:
     try:
-        tree = ast.parse(textwrap.dedent(text[:LONGEST]).strip())
+        tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise InvalidInput("paste.not_python", line=line) from None
@@ -44,11 +43,22 @@ def _call(text: str) -> ast.Call:
 
 
 def _name(call: ast.Call) -> str:
-    return ast.unparse(call.func).rpartition(".")[2]
+    called = call.func
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
-def _literal(name: str, node: ast.expr) -> Any:
+def _literal(source: str, name: str, node: ast.expr) -> Any:
     try:
-        return ast.literal_eval(node)
+        value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise InvalidInput("paste.not_literal", name=name, text=ast.unparse(node)[:60]) from None
+        raise InvalidInput("paste.not_literal", name=name, text=_typed(source, node)) from None
+    try:
+        json.dumps(value)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("paste.no_word", name=name, text=_typed(source, node)) from None
+    return value
+
+
+def _typed(source: str, node: ast.expr) -> str:
+    """The beginning of it. Not unparsed: that recurses, and the parser takes deeper nesting than that can."""
+    return (ast.get_source_segment(source, node) or "")[:60]

@@ -51,7 +51,12 @@ class Ratio:
     @property
     def interval(self) -> tuple[float, float]:
         """95%, by the t distribution."""
-        half = float(stdtrit(self.degrees, 0.975)) * self.error
+        return self.interval_of_one_in(1)
+
+    def interval_of_one_in(self, count: int) -> tuple[float, float]:
+        """For the best of so many, which the choice flatters: all of their intervals together hold at 95%
+        (Bonferroni)."""
+        half = float(stdtrit(self.degrees, 1 - 0.025 / count)) * self.error
         return exp(self.log - half), exp(self.log + half)
 
     @property

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from .changes import Value
 from .measurement import MIN_ROUNDS
-from .merits import merits
+from .merits import Merit, merits
 from .records import Problem, SideRecord
+from .settings import EngineSettings
 from .speculation import BestK, best_k
-from .sweep import Sweep
+from .sweep import Sweep, value_text
 from .sweep_results import K_NAMES, described, k_index, results, speculation_points, synthetic
 
 
@@ -26,10 +28,12 @@ class Recommendation:
 
 def recommendation(sweep: Sweep) -> Recommendation:
     """The best measured values, by the workload's objective."""
-    if not all(knob.of_engines for knob in sweep.plan.knobs):
-        return Recommendation(None, Problem("sweep.circumstance"))
     if synthetic(sweep):
         return Recommendation(None, Problem("sweep.synthetic"))
+    if not any(knob.of_engines for knob in sweep.plan.knobs):
+        return Recommendation(None, Problem("sweep.circumstance"))
+    if not all(knob.of_engines for knob in sweep.plan.knobs):
+        return Recommendation(None, Problem("sweep.depends"))
     if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
         return found
     return _best_point(sweep)
@@ -44,6 +48,22 @@ def recommended_side(sweep: Sweep) -> SideRecord | None:
     run = sweep.points[best.number].run if best.number is not None else None
     sides = run.sides if run is not None else []
     return next((side for side in sides if side.label == best.side), None)
+
+
+def best_by_circumstance(sweep: Sweep) -> list[Problem]:
+    """Where k is varied together with a circumstance, such as concurrency: which k to take under each."""
+    if all(knob.of_engines for knob in sweep.plan.knobs) or synthetic(sweep):
+        return []
+    told = []
+    for (label, others), measured in speculation_points(sweep).items():
+        index = k_index(sweep, label)
+        if index is None:
+            continue
+        knobs = [knob for number, knob in enumerate(sweep.plan.knobs) if number != index]
+        under = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in zip(knobs, others, strict=True))
+        best = best_k([point for _, point in measured])
+        told.append(Problem("sweep.best_under", {"under": under, "side": label, "best": best.reason}))
+    return told
 
 
 def _best_k(sweep: Sweep) -> Recommendation | None:
@@ -66,13 +86,15 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
 
 
 def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points. Where the next best one's interval overlaps, that is said."""
-    found = [merit for result in results(sweep) for merit in merits(sweep, result) if merit.interval is not None]
-    if not found:
+    """The best of all sides of all points. Where any other's interval overlaps, or is unknown, that is said."""
+    found = [merit for result in results(sweep) for merit in merits(sweep, result)]
+    sure = [merit for merit in found if merit.interval is not None]
+    if not sure:
         return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    found.sort(key=lambda merit: -merit.log)
-    best, *others = found
-    rival = next((merit for merit in others if merit.point.number != best.point.number), None)
+    best = max(sure, key=lambda merit: merit.log)
+    if (none := _none_better(sweep, sure)) is not None:
+        return none
+    others = [merit for merit in found if merit.point.number != best.point.number]
     number, values, label = best.point.number, best.point.values, best.side.label
     params: dict[str, object] = {
         "side": label,
@@ -80,8 +102,23 @@ def _best_point(sweep: Sweep) -> Recommendation:
         "value": best.side.value,
         "metric": Problem(f"sweep.unit_{sweep.case.workload.objective}"),
     }
-    if rival is None:
+    if not others:
         return Recommendation(values, Problem("sweep.only_one", params), number, label)
+    rivals = [merit for merit in others if best.overlaps(merit)]
+    rival = max(rivals or others, key=lambda merit: merit.log)
     params["rival"] = described(sweep, rival.point.values)
-    reason = Problem("sweep.best_unsure" if best.overlaps(rival) else "sweep.best_clear", params)
+    reason = Problem("sweep.best_unsure" if rivals else "sweep.best_clear", params)
     return Recommendation(values, reason, number, label)
+
+
+def _none_better(sweep: Sweep, found: Sequence[Merit]) -> Recommendation | None:
+    """Where each was compared with a first side that stays as it is: that one, if none is clearly better."""
+    ratios = [merit.ratio for merit in found if merit.ratio is not None]
+    if len(ratios) < len(found) or any(ratio.interval_of_one_in(len(ratios))[0] > 1 for ratio in ratios):
+        return None
+    first, best = sweep.case.sides[0], max(ratio.value for ratio in ratios)
+    reason = Problem("sweep.none_better", {"baseline": first.label, "speed_up": best})
+    turned = [side for side in sweep.case.sides if side.label in {merit.side.label for merit in found}]
+    plain = isinstance(first.engine, EngineSettings) and not first.engine.speculates
+    off = plain and all(isinstance(side.engine, EngineSettings) and side.engine.speculates for side in turned)
+    return Recommendation("off" if off else None, reason)

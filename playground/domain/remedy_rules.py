@@ -87,13 +87,16 @@ def _what_is_free(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def _room_for_kv(figures: Figures, settings: EngineSettings) -> Changes:
-    """More of the card, where less than the default was asked for; else what takes memory beside the cache."""
+    """Less of what takes memory beside the cache; then more of the card, where that was less than the default.
+
+    Not the default at once: less was asked for because no more was free, or for another engine there.
+    """
     if settings.knobs.kv_cache_memory_bytes is not None:
         # What was asked for by hand is too little.
         return [Change("knobs.kv_cache_memory_bytes", None)]
     own = settings.knobs.gpu_memory_utilization
-    more = [Change("knobs.gpu_memory_utilization", None)] if own and own < DEFAULT_GPU_SHARE else []
-    return [*more, *_no_draft(settings), *_smaller_batches(figures, settings)]
+    more = _share(round((own + DEFAULT_GPU_SHARE) / 2, 2)) if own and own < DEFAULT_GPU_SHARE else []
+    return [*_no_draft(settings), *_smaller_batches(figures, settings), *more]
 
 
 def _kv_bytes(gib: float) -> Change:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -20,9 +21,26 @@ from pydantic import (
 from .base_url import BaseUrl
 from .refusal import refused
 
-PositiveInt = Annotated[int, Field(ge=1)]
+# What 64 bits hold: no setting of an engine is larger.
+MOST = 2**63 - 1
+PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
+Count = Annotated[int, Field(ge=0, le=MOST)]
+# One of vLLM's own words, which differ from version to version.
+Word = Annotated[str, Field(max_length=200)]
+# What file systems allow, in bytes.
+LONGEST_PART = 255
+
+
+def _names_a_file(name: str) -> str:
+    if any(len(part.encode()) > LONGEST_PART for part in name.split("/")):
+        raise refused("accepted.shorter_part", None, limit=LONGEST_PART)
+    return name
+
+
 # A folder, a hub id, or a name in the models folder.
-ModelName = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
+ModelName = Annotated[
+    str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$"), AfterValidator(_names_a_file)
+]
 
 
 def _allows(annotation: object, kind: type) -> bool:
@@ -55,7 +73,7 @@ class _Speculating(Frozen):
     """What every speculation method shares (fields of vLLM's --speculative-config)."""
 
     num_speculative_tokens: Annotated[int, Field(ge=1, le=128)] = 5
-    num_speculative_tokens_per_batch_size: tuple[tuple[int, int, int], ...] | None = None
+    num_speculative_tokens_per_batch_size: tuple[tuple[Count, Count, Count], ...] | None = None
     rejection_sample_method: Literal["standard", "synthetic", "block"] | None = None
     synthetic_acceptance_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
     synthetic_acceptance_length: Annotated[float, Field(ge=1)] | None = None
@@ -74,9 +92,9 @@ class _Drafting(_Speculating):
     model: ModelName
     draft_tensor_parallel_size: PositiveInt | None = None
     max_model_len: PositiveInt | None = None
-    quantization: str | None = None
-    kv_cache_dtype: str | None = None
-    attention_backend: str | None = None
+    quantization: Word | None = None
+    kv_cache_dtype: Word | None = None
+    attention_backend: Word | None = None
     draft_sample_method: Literal["greedy", "probabilistic"] | None = None
 
 
@@ -108,7 +126,7 @@ class Suffix(_Speculating):
 
     method: Literal["suffix"] = "suffix"
     suffix_decoding_max_tree_depth: PositiveInt | None = None
-    suffix_decoding_max_cached_requests: Annotated[int, Field(ge=0)] | None = None
+    suffix_decoding_max_cached_requests: Count | None = None
     suffix_decoding_max_spec_factor: Annotated[float, Field(gt=0)] | None = None
     suffix_decoding_min_token_prob: Annotated[float, Field(ge=0, le=1)] | None = None
 
@@ -136,22 +154,22 @@ class Knobs(Frozen):
     max_num_batched_tokens: PositiveInt | None = None
     max_model_len: PositiveInt | None = None
     enable_chunked_prefill: bool | None = None
-    long_prefill_token_threshold: Annotated[int, Field(ge=0)] | None = None
+    long_prefill_token_threshold: Count | None = None
     scheduling_policy: Literal["fcfs", "priority"] | None = None
     # KV cache
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
     kv_cache_memory_bytes: PositiveInt | None = None
-    kv_cache_dtype: str | None = None
+    kv_cache_dtype: Word | None = None
     kv_offloading_size: Annotated[float, Field(gt=0)] | None = None
     block_size: PositiveInt | None = None
     enable_prefix_caching: bool | None = None
     # Model and numerics
     dtype: Literal["auto", "float32", "float16", "bfloat16"] | None = None
-    quantization: str | None = None
-    load_format: str | None = None
-    seed: Annotated[int, Field(ge=0)] | None = None
+    quantization: Word | None = None
+    load_format: Word | None = None
+    seed: Count | None = None
     enforce_eager: bool | None = None
-    attention_backend: str | None = None
+    attention_backend: Word | None = None
     # Parallelism
     tensor_parallel_size: PositiveInt | None = None
     pipeline_parallel_size: PositiveInt | None = None
@@ -170,12 +188,12 @@ class EngineSettings(Frozen):
     `trust_remote_code` and `extra_flags` are refused unless the host's configuration allows them.
     """
 
-    runtime: str = "default"
+    runtime: Word = "default"
     target: ModelName
     speculation: Speculation = SpeculationOff()
     knobs: Knobs = Knobs()
     trust_remote_code: bool = False
-    extra_flags: tuple[str, ...] = ()
+    extra_flags: tuple[Annotated[str, Field(max_length=20_000)], ...] = ()
 
     @property
     def draft(self) -> str | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# No size of a decoder comes near; what claims more is no configuration.
+LARGEST_SIZE = 2**31
 # Of config.json's `layer_types`; any other kind keeps a state of its own, of which nothing is known here.
 KNOWN_LAYERS = {"full_attention", "sliding_attention"}
 # Where a configuration says how many multi-token-prediction layers it has.
@@ -64,12 +66,15 @@ class ModelShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelShape | None:
-        """None where config.json lacks what a decoder's has. A multimodal model's text part is what counts."""
+        """None where config.json lacks what a decoder's has, or a size in it is none.
+
+        A multimodal model's text part is what counts.
+        """
         text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
         assert isinstance(text, Mapping)
         try:
             return _shape(config, text)
-        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             return None
 
     @property
@@ -114,9 +119,9 @@ class ModelShape:
 
 def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
     layers, hidden, heads = (
-        int(text["num_hidden_layers"]),
-        int(text["hidden_size"]),
-        int(text["num_attention_heads"]),
+        _size(text["num_hidden_layers"]),
+        _size(text["hidden_size"]),
+        _size(text["num_attention_heads"]),
     )
     kinds = text.get("layer_types") or ()
     window, sliding = _sliding(text, layers)
@@ -125,24 +130,32 @@ def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
     return ModelShape(
         layers=layers,
         hidden=hidden,
-        intermediate=int(text.get("intermediate_size") or 4 * hidden),
+        intermediate=_size(text.get("intermediate_size") or 4 * hidden),
         heads=heads,
-        kv_heads=int(text.get("num_key_value_heads") or heads),
-        head_dim=int(text.get("head_dim") or hidden // heads),
-        vocabulary=int(text["vocab_size"]),
+        kv_heads=_size(text.get("num_key_value_heads") or heads),
+        head_dim=_size(text.get("head_dim") or hidden // heads),
+        vocabulary=_size(text["vocab_size"]),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
         dtype=_dtype(config, text),
         context=_context(text),
         window=window,
         sliding_layers=sliding,
         latent=_latent(text),
-        experts=_experts(text),
+        experts=_experts(text, layers),
         quantization=str(method) if method else None,
         quantization_bits=_bits(quantization) if method else None,
-        mtp_layers=next((int(text[key]) for key in MTP_KEYS if text.get(key)), 0),
+        mtp_layers=next((_size(text[key]) for key in MTP_KEYS if text.get(key)), 0),
         multimodal="vision_config" in config or "audio_config" in config,
         understood=set(kinds) <= KNOWN_LAYERS and not any(text[key] and _has_own_state(key) for key in text),
     )
+
+
+def _size(value: Any, least: int = 1) -> int:
+    """Raises ValueError, TypeError or OverflowError where it is none."""
+    found = int(value)
+    if not least <= found <= LARGEST_SIZE:
+        raise ValueError(f"{found} is no size")
+    return found
 
 
 def _has_own_state(key: str) -> bool:
@@ -164,9 +177,9 @@ def _context(text: Mapping[str, Any]) -> int | None:
     scaling = text.get("rope_scaling") or text.get("rope_parameters") or {}
     kind, factor = scaling.get("rope_type") or scaling.get("type"), scaling.get("factor")
     if not factor or kind not in ("linear", "dynamic", "yarn"):
-        return int(longest)
+        return _size(longest)
     original = scaling.get("original_max_position_embeddings") if kind == "yarn" else None
-    return int((original or longest) * factor)
+    return _size(_size(original or longest) * float(factor))
 
 
 def _sliding(text: Mapping[str, Any], layers: int) -> tuple[int | None, int]:
@@ -175,9 +188,9 @@ def _sliding(text: Mapping[str, Any], layers: int) -> tuple[int | None, int]:
     if not window or text.get("use_sliding_window") is False:
         return None, 0
     if kinds := text.get("layer_types"):
-        return int(window), sum(kind == "sliding_attention" for kind in kinds)
+        return _size(window), sum(kind == "sliding_attention" for kind in kinds[:layers])
     pattern = text.get("sliding_window_pattern") or (2 if text.get("model_type") == "gemma2" else None)
-    return int(window), layers - layers // int(pattern) if pattern else layers
+    return _size(window), layers - layers // _size(pattern) if pattern else layers
 
 
 def _latent(text: Mapping[str, Any]) -> Latent | None:
@@ -185,30 +198,30 @@ def _latent(text: Mapping[str, Any]) -> Latent | None:
         return None
     rank = text.get("q_lora_rank")
     return Latent(
-        kv_rank=int(text["kv_lora_rank"]),
-        rope_dim=int(text["qk_rope_head_dim"]),
-        nope_dim=int(text["qk_nope_head_dim"]),
-        value_dim=int(text["v_head_dim"]),
-        query_rank=int(rank) if rank else None,
+        kv_rank=_size(text["kv_lora_rank"]),
+        rope_dim=_size(text["qk_rope_head_dim"]),
+        nope_dim=_size(text["qk_nope_head_dim"]),
+        value_dim=_size(text["v_head_dim"]),
+        query_rank=_size(rank) if rank else None,
     )
 
 
-def _experts(text: Mapping[str, Any]) -> Experts | None:
+def _experts(text: Mapping[str, Any], layers: int) -> Experts | None:
     names = ("n_routed_experts", "num_local_experts", "num_experts")
-    routed = next((int(text[name]) for name in names if text.get(name)), 0)
+    routed = next((_size(text[name]) for name in names if text.get(name)), 0)
     if not routed:
         return None
     return Experts(
         routed=routed,
-        shared=int(text.get("n_shared_experts") or 0),
-        chosen=int(text.get("num_experts_per_tok") or 1),
-        intermediate=int(text.get("moe_intermediate_size") or text["intermediate_size"]),
-        dense_layers=int(text.get("first_k_dense_replace") or 0),
+        shared=_size(text.get("n_shared_experts") or 0, least=0),
+        chosen=_size(text.get("num_experts_per_tok") or 1),
+        intermediate=_size(text.get("moe_intermediate_size") or text["intermediate_size"]),
+        dense_layers=min(_size(text.get("first_k_dense_replace") or 0, least=0), layers),
     )
 
 
 def _bits(quantization: Mapping[str, Any]) -> int:
     """Of one quantized weight."""
     if given := quantization.get("bits") or quantization.get("w_bit"):
-        return int(given)
+        return _size(given)
     return 4 if quantization.get("load_in_4bit") or "fp4" in str(quantization.get("quant_method")) else 8

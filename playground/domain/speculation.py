@@ -26,6 +26,7 @@ from scipy.special import stdtrit
 
 from .measurement import MIN_ROUNDS
 from .metrics import SideFigures
+from .ratios import Ratio
 from .records import Problem
 from .statistics import Verdict, standard_error
 from .workload import Objective
@@ -36,6 +37,8 @@ Cost = TypeVar("Cost", float, Floats)
 # What the theory speaks of: the first token comes from a step that drafts nothing, and goodput has thresholds.
 DECODING: frozenset[Objective] = frozenset({"tpot", "throughput"})
 DRAWS = 10_000
+# With fewer drafting steps a few per cent of noise in the speed-up are several times that in a step's cost.
+LEAST_COVERAGE = 0.2
 # A best k that is less likely the fastest than this is named together with its rival.
 SURE = 0.95
 
@@ -75,9 +78,9 @@ def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigu
     acceptance, coverage = figures.acceptance_rate_per_position, figures.draft_coverage
     if verdict.metric not in DECODING or verdict.speed_up is None or not acceptance or not coverage:
         return None
-    return SpeculationPoint(
-        k, concurrency, verdict.speed_up, verdict.interval, verdict.rounds, acceptance, coverage
-    )
+    # A verdict that is withheld does not speak for the whole run, and neither does its interval.
+    interval = verdict.interval if Ratio.of_verdict(verdict) is not None else None
+    return SpeculationPoint(k, concurrency, verdict.speed_up, interval, verdict.rounds, acceptance, coverage)
 
 
 def by_concurrency(points: Iterable[SpeculationPoint]) -> dict[int, list[SpeculationPoint]]:
@@ -108,6 +111,14 @@ def step_cost(point: SpeculationPoint) -> float:
 def cost_from(point: SpeculationPoint, speed_up: Cost) -> Cost:
     """As `step_cost`, had the point's speed-up been this."""
     return 1 + (point.tokens_per_step / speed_up - 1) / point.coverage
+
+
+def known_cost(point: SpeculationPoint) -> float | None:
+    """`step_cost` where it can be told: None where steps that draft are too rare for it to show.
+
+    A step that drafts costs no less than one that does not: what lies below is noise.
+    """
+    return max(1.0, step_cost(point)) if point.coverage >= LEAST_COVERAGE else None
 
 
 def geometric_rates(acceptance: float, k: int) -> tuple[float, ...]:

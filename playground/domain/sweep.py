@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 
 from .changes import Value
 from .errors import InvalidInput
-from .knobs import ENGINE_KNOBS, Case, changed
+from .knobs import ENGINE_KNOBS, NAMES, Case, changed
 from .measurement import MIN_ROUNDS
 from .records import Problem, Run, Status
 from .refusal import refused
@@ -150,11 +150,13 @@ class Sweep:
 
 def parsed_knob(text: str) -> Knob:
     """[SIDE.]NAME=V1,V2,... where a value may be a range: 1..10, 16..64+16, 1..64*2. Raises InvalidInput."""
-    # A side's label may have an equals sign of its own.
-    key, equals, values = text.rpartition("=")
-    side, _, name = key.strip().rpartition(".")
-    if not equals or not name:
+    # A side's label and a value may have equals signs of their own: the knob's is the last after a known name.
+    ends = [found.start() for found in re.finditer("=", text)]
+    splits = [(*text[:end].strip().rpartition("."), text[end + 1 :]) for end in reversed(ends)]
+    split = next((one for one in splits if one[2] in NAMES), splits[0] if splits else None)
+    if split is None or not split[2]:
         raise InvalidInput("sweep.bad_knob", text=text)
+    side, _, name, values = split
     return Knob(name=name, values=parsed_values(name, values), side=side or None)
 
 
@@ -162,7 +164,7 @@ def parsed_values(name: str, text: str) -> tuple[Value, ...]:
     """The values of knob `name`, from a list of values and ranges. Raises InvalidInput."""
     found = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
     if not 1 <= len(found) <= MOST_VALUES:
-        raise InvalidInput("sweep.bad_values", knob=name, count=len(found), most=MOST_VALUES)
+        raise InvalidInput("sweep.bad_values", knob=name, most=MOST_VALUES)
     return tuple(found)
 
 
@@ -178,6 +180,7 @@ def _values(name: str, item: str) -> list[Value]:
     if sign == "*" and first <= 0:
         raise InvalidInput("sweep.bad_range", knob=name, range=item)
     values: list[Value] = []
+    # One too many is enough to know.
     while first <= last + 1e-9 and len(values) <= MOST_VALUES:
         values.append(round(first, 10) if isinstance(first, float) else first)
         first = first * step if sign == "*" else first + step
@@ -218,11 +221,20 @@ def points_of(plan: SweepPlan, case: Case) -> list[Point]:
         raise InvalidInput("search.circumstance", knob=given.key)
     points = []
     for number, values in enumerate(product(*(knob.values for knob in plan.knobs))):
-        own = case
-        for knob, value in zip(plan.knobs, values, strict=True):
-            own = changed(own, knob.name, value, knob.side)
+        turns = list(zip(plan.knobs, values, strict=True))
+        own = _turned(case, turns)
+        # Where the order matters one knob undoes another, and the point would not be what it says.
+        if len(turns) > 1 and _turned(case, turns[::-1]) != own:
+            clash = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in turns)
+            raise InvalidInput("sweep.knobs_clash", knobs=clash)
         points.append(Point(number, values, own))
     return points
+
+
+def _turned(case: Case, turns: Sequence[tuple[Knob, Value]]) -> Case:
+    for knob, value in turns:
+        case = changed(case, knob.name, value, knob.side)
+    return case
 
 
 def engines_of(case: Case) -> Counter[EngineSettings]:
@@ -232,12 +244,17 @@ def engines_of(case: Case) -> Counter[EngineSettings]:
 
 def ordered(points: Sequence[Point]) -> list[Point]:
     """Each time the point that needs the fewest new engines; of those the first."""
-    left, path, running = list(points), list[Point](), Counter[EngineSettings]()
+    # Numbers in place of settings: comparing those takes long, and each is compared with each.
+    known: dict[EngineSettings, int] = {}
+    needed = {
+        point.number: Counter(known.setdefault(engine, len(known)) for engine in engines_of(point.case).elements())
+        for point in points
+    }
+    left, path, running = {point.number: point for point in points}, list[Point](), Counter[int]()
     while left:
-        following = min(left, key=lambda point: ((engines_of(point.case) - running).total(), point.number))
-        left.remove(following)
-        path.append(following)
-        running = engines_of(following.case)
+        following = min(left, key=lambda number: ((needed[number] - running).total(), number))
+        path.append(left.pop(following))
+        running = needed[following]
     return path
 
 
@@ -264,10 +281,12 @@ def most_starts(points: Sequence[Point], count: int, running: Counter[EngineSett
 class Estimate:
     """What a sweep will take at most: `start_s` an engine, `point_s` a point beside that, in seconds.
 
+    `fitting`: how many of the points there is time for.
     `known_starts`: how many earlier starts on this host the first figure is the median of; 0: a rule of thumb.
     """
 
     points: int
+    fitting: int
     engine_starts: int
     start_s: float
     known_starts: int
@@ -275,4 +294,6 @@ class Estimate:
 
     @property
     def total_s(self) -> float:
-        return self.engine_starts * self.start_s + self.points * self.point_s
+        """Of the points that there is time for."""
+        share = self.fitting / max(1, self.points)
+        return share * self.engine_starts * self.start_s + self.fitting * self.point_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -63,8 +63,7 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Proble
 def reason(error: ValidationError) -> Problem:
     """What would be accepted in place of the first thing wrong, where it is known which value that is."""
     found = _first(error)
-    context = dict(found.get("ctx", {}))
-    return Problem(found["type"], context) if context.pop("field", None) else _accepted(found["type"], context)
+    return _accepted(found["type"], found.get("ctx", {}))
 
 
 def _first(error: ValidationError) -> ErrorDetails:
@@ -76,10 +75,9 @@ def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) 
     path, _ = _walk(model, found["loc"])
     context = dict(found.get("ctx", {}))
     kind = found["type"]
-    if field := context.pop("field", None):
-        return InvalidInput(
-            "settings.invalid", where=where, key=_dotted([*path, field]), detail=Problem(kind, context)
-        )
+    if field := context.get("field"):
+        key = _dotted([*path, field])
+        return InvalidInput("settings.invalid", where=where, key=key, detail=_accepted(kind, context))
     if kind.startswith("union_tag"):
         path = [*path, context["discriminator"].strip("'")]
         kind = "missing" if kind == "union_tag_not_found" else kind
@@ -100,6 +98,8 @@ def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) 
 
 
 def _accepted(kind: str, context: Mapping[str, Any]) -> Problem:
+    if "field" in context:
+        return Problem(kind, {name: value for name, value in context.items() if name != "field"})
     message_id, limit = ACCEPTED.get(kind, ("accepted.other", None))
     if limit is None:
         return Problem(message_id)
@@ -111,7 +111,12 @@ def _shown(value: object) -> object:
     """As much of a value as a sentence can hold."""
     if isinstance(value, (dict, BaseModel)):
         return "{…}"
-    return value if len(text := str(value)) <= SHOWN else f"{text[:SHOWN]}…"
+    try:
+        text = str(value)
+    except ValueError:
+        # Python writes out no number of more than some thousand digits.
+        return "…"
+    return value if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _dotted(path: list[int | str]) -> str:
@@ -122,6 +127,12 @@ def nearest_of(name: str, candidates: list[str]) -> str:
     """The candidate that looks most like `name`; all of them, if none does."""
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.4)
     return close[0] if close else ", ".join(candidates)
+
+
+def typo_of(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `name` was surely meant to be: a letter or two apart."""
+    close = difflib.get_close_matches(name, [*candidates], n=1, cutoff=0.87)
+    return close[0] if close else None
 
 
 def choices(model: type[BaseModel], field: str) -> list[str] | None:

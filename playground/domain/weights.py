@@ -20,7 +20,7 @@ HEADER_BYTES = {
 CAST = {"F32", "F16", "BF16"}
 # Bits of a linear layer's weight that the engine quantizes while it loads.
 ONLINE_BITS = {"fp8": 8, "fp8_per_tensor": 8, "fp8_per_block": 8, "bitsandbytes": 4, "int8_per_channel": 8}
-LAYER = re.compile(r"\.layers\.(\d+)\.")
+LAYER = re.compile(r"\.layers\.(\d{1,9})\.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from .refusal import refused
-from .settings import Frozen, PositiveInt
+from .settings import MOST, Frozen, PositiveInt
 
 Objective = Literal["tpot", "ttft", "throughput", "goodput"]
 
@@ -28,7 +28,7 @@ class Sampling(Frozen):
     max_tokens: PositiveInt = 256
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, le=MOST)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None

@@ -13,6 +13,8 @@ from ..domain.records import Problem
 from .stages import reached
 
 TAIL_LINES = 30
+# Characters of a log line that are looked at; a pattern takes up to their square.
+LONGEST_LINE = 4000
 # A traceback shows the source of a message, too, with nothing filled in.
 SOURCE = re.compile(r"(?:\([^)]*\) )?(?:ERROR [^]]*\] )? {4}")
 
@@ -97,7 +99,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "quantization_dtype",
             r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w-]+)\. "
-            r"Supported dtypes: \[(?P<supported>[^\]]+)\]",
+            r"Supported dtypes: \[(?P<supported>[^\]\n]+)\]",
         ),
         # The model
         (
@@ -105,7 +107,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?P<detail>Unknown quantization method: \S+?(?=\. )|Cannot find the config file for \w+"
             r"|Quantization method specified in the model config .+? argument \(\w+\)"
             r"|The quantization method \S+ is not supported for the current GPU"
-            r"|\w+ quantization is currently not supported in \w+)",
+            r"|\b\w{1,64} quantization is currently not supported in \w+)",
         ),
         (
             "model_missing",
@@ -153,7 +155,7 @@ CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("crashed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )(?P<code>-\d+)"),
         (
             "other",
-            r"^(?:\([^)]*\) )?(?:ERROR .*\] )?(?!\w+: (?:Engine core|WorkerProc) initialization failed)"
+            r"^(?:\([^)\n]*\) )?(?:ERROR .*\] )?(?!\w+: (?:Engine core|WorkerProc) initialization failed)"
             r"(?P<detail>[\w.]*(?:Error|Exception): .+)$",
         ),
         ("core_died", r"Engine core initialization failed|EngineDeadError"),
@@ -174,7 +176,8 @@ FIGURES = tuple(
 
 
 def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
-    """The cause, with the stage it struck in, and the last lines of the log."""
+    """The cause, with the stage it struck in, and the last lines of the log. Blocking: a long log takes time."""
+    log = [line[:LONGEST_LINE] for line in log]
     text = "\n".join(line for line in log if not SOURCE.match(line))
     for name, pattern in CAUSES:
         # The same exception is often logged by worker, core and server in turn: the first is the cause.

@@ -14,7 +14,7 @@ from ..domain.errors import EngineFailed
 from ..processes import Guarded
 from .command import Command
 from .devices import Placement
-from .failures import diagnose, hung
+from .failures import LONGEST_LINE, diagnose, hung
 from .runtime import quiet_environment
 from .stages import later, stage_of
 
@@ -31,13 +31,13 @@ class LogTail:
         self.lines: list[str] = []
 
     def read(self) -> list[str]:
-        """The complete lines that are new since the last call."""
+        """The complete lines that are new since the last call, each cut at LONGEST_LINE."""
         with self._path.open("rb") as file:
             file.seek(self._offset)
             block = file.read()
         self._offset += len(block)
         text = (self._partial + block.decode(errors="replace")).replace("\r", "\n")
-        *new, self._partial = text.split("\n")
+        *new, self._partial = (line[:LONGEST_LINE] for line in text.split("\n"))
         self.lines += new
         return new
 
@@ -89,7 +89,7 @@ class Engine:
                             self._advance(stage, on_stage)
                     if (code := self._process.exit_code) is not None:
                         tail.read()
-                        raise diagnose(tail.lines, code, str(self.log))
+                        raise await asyncio.to_thread(diagnose, tail.lines, code, str(self.log))
         except TimeoutError as error:
             in_stage_s = time.monotonic() - self._stage_since
             await self.stop()
@@ -107,7 +107,7 @@ class Engine:
         assert self._process.exit_code is not None
         tail = LogTail(self.log)
         tail.read()
-        return diagnose(tail.lines, self._process.exit_code, str(self.log))
+        return await asyncio.to_thread(diagnose, tail.lines, self._process.exit_code, str(self.log))
 
     async def stop(self) -> None:
         """SIGTERM to its whole group, SIGKILL after the grace period; returns when all of it is gone."""

@@ -53,7 +53,8 @@ def sweeps(db: Database, text: str, model: str, preset: str, limit: int) -> list
     where, values = ["1"], list[Any]()
     if text:
         where.append(
-            "(plan LIKE ? ESCAPE '\\' OR \"case\" ->> '$.workload.prompt' LIKE ? ESCAPE '\\'"
+            "(EXISTS (SELECT 1 FROM json_each(plan, '$.knobs') WHERE value ->> '$.name' LIKE ? ESCAPE '\\')"
+            " OR \"case\" ->> '$.workload.prompt' LIKE ? ESCAPE '\\'"
             " OR EXISTS (SELECT 1 FROM runs JOIN requests ON run_id = runs.id"
             " WHERE sweep_id = sweeps.id AND output_text LIKE ? ESCAPE '\\'))"
         )

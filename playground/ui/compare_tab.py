@@ -51,10 +51,14 @@ class CompareTab:
     panes: gr.HTML
     charts: gr.HTML
 
+    def fields(self) -> list[Any]:
+        """What a visitor fills in."""
+        own: list[Any] = [self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
+        own += [self.top_p, self.top_k, self.seed, self.ignore_eos, self.measurement]
+        return own + [field for side in self.sides for field in side.fields.values()]
+
     def inputs(self) -> set[Any]:
-        own: set[Any] = {self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature}
-        own |= {self.top_p, self.top_k, self.seed, self.ignore_eos, self.measurement, self.controls.asked}
-        return own | {field for side in self.sides for field in side.fields.values()}
+        return {*self.fields(), self.controls.asked}
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
@@ -139,8 +143,8 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
-    for side in tab.sides:
-        paste.wire(side, host.config)
+    view.emptied_by(tab.preflight.result, tab.fields())
+    paste.wire(tab.sides, tab.preset, host.config)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 

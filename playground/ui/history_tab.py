@@ -63,13 +63,13 @@ def wire(tab: HistoryTab, host: Host) -> None:
             tab.note: "" if found else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
         }
 
-    def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+    def opened(event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         if (sweep := host.history.sweep(event.run)) is not None:
             return {**tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
-            return {}
+            return gr.skip()
         panes, charts = view.shown(host.config, run, locale)
         return {**tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
 

@@ -47,7 +47,13 @@ class Painter:
             "findings": self._found(),
             **self._paint(now, whole),
         }
+        if self._run.status != "running" and not self._drawn():
+            painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
         return json.dumps(painted)
+
+    def _drawn(self) -> bool:
+        """Whether there is anything for a chart to show."""
+        return any(side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides)
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         """`headline`, `note`, `sides` and what else this mode shows."""
@@ -99,11 +105,11 @@ class Painter:
         if not own and not lines:
             return None
         remedy = remedy_of(side)
+        changes = [say_problem(change_label(each), self._locale) for each in remedy.changes] if remedy else []
         return {
             "lines": [*own, *([say_problem(remedy.advice, self._locale)] if remedy else []), *lines],
-            "changes": [say_problem(change_label(each), self._locale) for each in remedy.changes]
-            if remedy
-            else [],
+            "changes": changes,
+            "elsewhere": say("change.elsewhere", self._locale, changes=" · ".join(changes)),
             "log": side.log_tail,
         }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from .. import presets
 from ..config import Config
 from ..domain import pasted
 from ..domain.errors import InvalidInput
@@ -22,17 +23,22 @@ from .labels import visitor_locale
 from .message import alert
 
 
-def wire(side: SideForm, config: Config) -> None:
-    """Connect the events of one side."""
+def wire(sides: Sequence[SideForm], preset: gr.Dropdown, config: Config) -> None:
+    """Connect the events. `preset`: the name of what the forms were filled from."""
+    for index in range(len(sides)):
+        _wire(index, sides, preset, config)
+
+
+def _wire(index: int, sides: Sequence[SideForm], preset: gr.Dropdown, config: Config) -> None:
+    side = sides[index]
 
     def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         def filled() -> tuple[Side, Sequence[Problem]]:
             found = pasted.read(given[side.pasted] or "")
             settings, notes = allowed(config, found.settings, given[side.fields["runtime"]])
-            return Side(label=str(given[side.fields["label"]]).strip() or "?", engine=settings), [
-                *found.notes,
-                *notes,
-            ]
+            labels = [str(given[one.fields["label"]]).strip() or "?" for one in sides]
+            label = renamed(labels, index, presets.load(given[preset]).sides, settings)
+            return Side(label=label, engine=settings), [*found.notes, *notes]
 
         return _changed(side, filled, visitor_locale(request), done=True)
 
@@ -41,8 +47,21 @@ def wire(side: SideForm, config: Config) -> None:
 
     fields = set(side.fields.values())
     shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    side.fill.click(on_fill, {side.pasted, *fields}, side.outputs(), **shown)
+    labels = {one.fields["label"] for one in sides}
+    side.fill.click(on_fill, {side.pasted, preset, *labels, *fields}, side.outputs(), **shown)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
+
+
+def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings: EngineSettings) -> str:
+    """What one side is called with these settings: a label that somebody typed stays, a preset's would mislead."""
+    own = labels[index]
+    if own != preset[index].label or settings == preset[index].engine:
+        return own
+    k = settings.speculation.model_dump().get("num_speculative_tokens")
+    method = settings.speculation.method if settings.speculates else "speculation off"
+    label = f"{method}, k = {k}" if k else method
+    others = [*labels[:index], *labels[index + 1 : len(preset)]]
+    return f"{label} ({index + 1})" if label in others else label
 
 
 def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Problem]]:

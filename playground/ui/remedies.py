@@ -25,12 +25,12 @@ from .side_values import field_of, more_fields, shown, text_of
 def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message: gr.HTML, host: Host) -> None:
     """A click carries the run, the side's index and the change's: what it changes is looked up here."""
 
-    async def apply(given: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+    async def apply(given: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         followed = host.followed(event.run)
         run = followed.run if followed else await asyncio.to_thread(host.history.get, event.run)
         if run is None or (remedy := remedy_of(run.sides[event.side])) is None:
-            return {}
+            return gr.skip()
         change = remedy.changes[event.change]
         try:
             edited = edits(sides[event.side], given, change)

@@ -59,11 +59,10 @@ class SweepTab:
     sweep_id: gr.State
 
     def inputs(self) -> set[Any]:
-        fields = {part for knob in self.knobs for part in (knob.name, knob.side, knob.values)}
-        return fields | {self.minutes, self.unfinished}
+        return {*self.filled(), self.unfinished}
 
     def filled(self) -> list[Any]:
-        """What `filling` may change."""
+        """What a visitor fills in, and `filling` may change."""
         return [part for knob in self.knobs for part in (knob.name, knob.side, knob.values)] + [self.minutes]
 
 
@@ -149,12 +148,10 @@ def choices(locale: Locale) -> list[tuple[str, str]]:
 
 
 def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
-    """What a preset wants to vary; one that wants nothing leaves what is there."""
-    if preset.sweep is None:
-        return {}
-    filled: dict[Any, Any] = {tab.minutes: preset.sweep.budget_s / 60}
+    """What a preset wants to vary; one that wants nothing empties the knobs and leaves the minutes."""
+    filled: dict[Any, Any] = {tab.minutes: preset.sweep.budget_s / 60} if preset.sweep else {}
     for number, fields in enumerate(tab.knobs):
-        given = preset.sweep.knobs[number : number + 1]
+        given = preset.sweep.knobs[number : number + 1] if preset.sweep else ()
         texts = _texts(given[0] if given else None)
         filled |= dict(zip((fields.name, fields.side, fields.values), texts, strict=True))
     return filled

@@ -48,10 +48,10 @@ def build(elem_id: str) -> SweepView:
 def wire(shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML) -> None:
     """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts."""
 
-    def opened(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+    def opened(event: gr.EventData, request: gr.Request) -> Any:
         run = host.history.get(event.run)
         if run is None:
-            return {}
+            return gr.skip()
         return dict(zip((panes, charts), view.shown(host.config, run, visitor_locale(request)), strict=True))
 
     for clicked in (shown.points, shown.charts):

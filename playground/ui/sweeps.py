@@ -21,7 +21,7 @@ from ..store import Summary
 from ..sweep import Sweeping, new_sweep, order_of
 from ..sweep_report import plan_sentences
 from ..text import Locale, say, say_problem
-from . import compare_tab, sweep_tab, sweep_view
+from . import compare_tab, sweep_tab, sweep_view, view
 from .compare_tab import CompareTab
 from .labels import visitor_locale
 from .message import alert
@@ -62,6 +62,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
+    view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()])
     sweep_view.wire(tab.shown, host, tab.panes, tab.charts)
 
 
@@ -103,7 +104,7 @@ class Sweeps:
             told = await asyncio.to_thread(self._host.estimate, sweep)
         except (PlaygroundError, BadKnob) as error:
             return {**self._said(error, locale), self._tab.plan: ""}
-        return {**self._said(None, locale), self._tab.plan: _plan(sweep, told, locale)}
+        return {**self._said(None, locale), self._tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
 
     async def start(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
@@ -133,7 +134,7 @@ class Sweeps:
         sweeping = await asyncio.to_thread(host.sweeping, sweep)
         told = await asyncio.to_thread(host.estimate, sweep)
         await host.start(sweeping, say("host.page", locale))
-        shown = {tab.sweep_id: sweep.id, tab.plan: _plan(sweep, told, locale)}
+        shown = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
         return {**self._said(None, locale), **self._following(), **shown}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
@@ -211,7 +212,11 @@ class Sweeps:
     def _read(self, given: Mapping[Any, Any]) -> Sweep:
         """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
         case, preset = compare_tab.read(self._compare, given)
-        wanted = [fields for fields in self._tab.knobs if (given[fields.name] or "").strip()]
+        wanted = [
+            fields
+            for fields in self._tab.knobs
+            if any((given[part] or "").strip() for part in (fields.name, fields.values))
+        ]
         if not wanted:
             raise InvalidInput("whatif.no_knob")
         knobs = [_knob(fields, given, case) for fields in wanted]
@@ -222,8 +227,10 @@ class Sweeps:
 
 def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
     """One knob, tried on its own. Raises BadKnob."""
-    name = given[fields.name].strip()
+    name = (given[fields.name] or "").strip()
     try:
+        if not name:
+            raise InvalidInput("whatif.no_knob")
         values = parsed_values(name, given[fields.values] or "")
         if name == "prompts" and not {*values} <= {*prompts.names()}:
             # Visitors may name what is built in, and no file of this machine.

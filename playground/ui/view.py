@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -64,6 +66,11 @@ def chart_grid() -> gr.HTML:
     )
 
 
+def emptied_by(shown: gr.HTML, fields: Iterable[Any]) -> None:
+    """Empty `shown` once what a field holds has changed, whoever changed it: it spoke of what was there before."""
+    gr.on([field.change for field in fields], None, None, shown, js="() => ''", show_progress="hidden")
+
+
 def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> Painter:
     """For a run under way, or without a comparison for one from the history."""
     kind = RacePainter if run.mode == "race" else MeasuredPainter
@@ -93,4 +100,4 @@ class Drawer:
         if done != self._rounds:
             self._rounds = done
             self._outcomes = charts.outcomes(run, locale)
-        return json.dumps({**self._outcomes, **charts.over_time(run, locale)})
+        return json.dumps(charts.worth_showing(run, {**self._outcomes, **charts.over_time(run, locale)}))

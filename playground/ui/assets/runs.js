@@ -20,14 +20,11 @@ function show() {
       trigger('click', {run: id});
     });
     cells.forEach((text, index) => {
-      const cell = row.insertCell();
-      if (index) {
-        cell.textContent = text;
-        return;
-      }
-      const button = document.createElement('button');
-      button.textContent = text;
-      cell.appendChild(button);
+      const cell = document.createElement(index ? 'span' : 'button');
+      cell.textContent = text;
+      // Where it is cut.
+      cell.title = text;
+      row.insertCell().appendChild(cell);
     });
   }
 }

@@ -59,12 +59,15 @@ function build(value) {
   }
 }
 
-// Where a change can be applied it is a button; once pressed it has nothing more to do.
-function showChanges(pane, side, changes) {
-  const list = make(pane.problem, 'div', 'changes');
+// Where a change can be applied it is a button; once pressed it has nothing more to do. Elsewhere a sentence says where.
+function showChanges(pane, side, {changes, elsewhere}) {
+  const list = make(pane.problem, props.applies ? 'div' : 'p', 'changes');
+  if (!props.applies) {
+    list.textContent = elsewhere;
+    return;
+  }
   changes.forEach((text, change) => {
-    const item = make(list, props.applies ? 'button' : 'span', '', text);
-    if (!props.applies) return;
+    const item = make(list, 'button', '', text);
     item.type = 'button';
     item.addEventListener('click', () => {
       item.disabled = true;
@@ -81,7 +84,7 @@ function showProblem(pane, index, problem) {
   pane.problem.replaceChildren();
   if (!problem) return;
   for (const line of problem.lines) make(pane.problem, 'p', '', line);
-  if (problem.changes.length) showChanges(pane, index, problem.changes);
+  if (problem.changes.length) showChanges(pane, index, problem);
   if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
 }
 
