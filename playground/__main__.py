@@ -240,7 +240,7 @@ def _export_sweep(sweep: Sweep, form: str) -> int:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
-    config, preset = Config.from_environment(), presets.load(arguments.preset)
+    config, preset = Config.from_environment(), sweep_cli.preset_of(arguments.preset)
     # The same checks as before a run.
     run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
     checks = preflight.examine(config, run)
