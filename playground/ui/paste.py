@@ -48,7 +48,9 @@ def _wire(index: int, sides: Sequence[SideForm], preset: gr.Dropdown, config: Co
     fields = set(side.fields.values())
     shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     labels = {one.fields["label"] for one in sides}
-    side.fill.click(on_fill, {side.pasted, preset, *labels, *fields}, side.outputs(), **shown)
+    # An update that comes before the knobs were ever shown would leave their component empty for good.
+    mounted = side.fill.click(lambda: gr.update(selected=form.KNOBS), None, side.engine, **shown)
+    mounted.then(on_fill, {side.pasted, preset, *labels, *fields}, side.outputs(), **shown)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
 
 
