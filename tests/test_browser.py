@@ -278,7 +278,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     await page.locator(".pane:visible .deploy summary").nth(1).click()
     await expect(page.locator(".pane:visible .deploy code:visible")).to_have_count(5)
     await page.locator(".pane:visible .deploy").nth(1).get_by_role("button", name="vllm serve").click()
-    await expect(page.get_by_text("Copied")).to_have_count(1)
+    await expect(page.get_by_text("Copied", exact=True)).to_have_count(1)
     await shot(page, "06-history")
     await page.get_by_label("Text", exact=True).fill("no such words")
     await page.get_by_label("Text", exact=True).press("Enter")
