@@ -27,7 +27,7 @@ VERSIONS = ("0.26.0", "0.33.0")
 def version(number: str) -> Runtime:
     known: dict[str, list[str] | None] = json.loads((FOLDER / f"{number}.json").read_text())
     choices = {flag: tuple(values) for flag, values in known.items() if values}
-    return Runtime("default", Path("/py"), number, "cuda", "vllm.entry", None, frozenset(known), choices)
+    return Runtime("default", Path("/py"), number, "cuda", "vllm.entry", None, frozenset(known), choices=choices)
 
 
 def settings(**given: Any) -> EngineSettings:
@@ -90,7 +90,7 @@ def test_a_method_that_is_gone() -> None:
         "vllm.entry",
         None,
         known.flags,
-        {"--spec-method": ("ngram", "mtp")},
+        choices={"--spec-method": ("ngram", "mtp")},
     )
     with pytest.raises(InvalidInput) as caught:
         check(settings(speculation={"method": "suffix"}), without, "A")
@@ -100,7 +100,8 @@ def test_a_method_that_is_gone() -> None:
 def test_asked_once_a_version(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     answers: dict[str, dict[str, Any]] = {
-        "identity": {"version": "1", "device": "cpu", "entry_point": "e", "openmp": None},
+        "identity": {"version": "1", "device": "cpu", "entry_point": "e", "openmp": None}
+        | {"heterogeneous_vocab": False, "arctic_inference": False},
         "flags": {"flags": {"--dtype": ["auto", "half"], "--seed": None}},
     }
 

@@ -54,7 +54,9 @@ async def url() -> AsyncIterator[str]:
 async def choose(box: Locator, name: str, group: str) -> None:
     """One of a list's names; what is typed narrows it."""
     await box.locator("input").fill(name)
-    await box.page.get_by_role("option", name=f"{name} · {group}", exact=True).click()
+    # The list that was open before may still be closing.
+    listed = box.page.locator(f"#{await box.locator('input').get_attribute('aria-controls')}")
+    await listed.get_by_role("option", name=f"{name} · {group}", exact=True).click()
 
 
 async def test_the_tab_and_stored_sweeps(url: str) -> None:
@@ -114,17 +116,14 @@ async def plans(page: Page) -> None:
 
 
 async def changes(page: Page) -> None:
-    """What "Check first" said goes with any field; a preset without a sweep empties the knobs."""
+    """What "Check first" said goes when a field changes; a preset without a sweep empties the knobs."""
     await page.get_by_role("tab", name="Compare").click()
     checked = page.locator("#preflight section")
     await page.get_by_text("Settings of each side").click()
-    for field, text in (("#side1-k input", "3"), (".knobs input[name=max_num_seqs]", "8")):
-        await page.locator("#check-first").click()
-        await expect(checked).to_have_count(2, timeout=60_000)
-        if field.startswith(".knobs"):
-            await page.get_by_role("tab", name="Knobs").first.click()
-        await fill(page.locator(field).first, text)
-        await expect(checked).to_have_count(0)
+    await page.locator("#check-first").click()
+    await expect(checked).to_have_count(2, timeout=60_000)
+    await fill(page.locator("#side1-k input"), "3")
+    await expect(checked).to_have_count(0)
     await page.get_by_label("Preset", exact=True).first.fill(WITHOUT_SWEEP)
     await page.get_by_role("option", name=WITHOUT_SWEEP, exact=True).click()
     await expect(page.locator("#side0-label input")).to_have_value(presets.load(WITHOUT_SWEEP).sides[0].label)
@@ -173,5 +172,5 @@ async def opens(page: Page) -> None:
     await page.locator("#runs tbody tr").first.click()
     await expect(page.locator('[data-chart="speed_up_1"]:visible .heatmaplayer')).to_be_attached()
     await expect(page.locator(".pane:visible")).to_have_count(0)
-    await expect(note).to_contain_text(say("sweep.circumstance"))
+    await expect(note).to_contain_text(say("sweep.depends"))
     assert not await overflows(page)
