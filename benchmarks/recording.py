@@ -17,13 +17,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pynvml
-
 from playground import presets
 from playground.conclusions import conclusions
 from playground.config import Config
 from playground.domain.measurement import Measurement
 from playground.domain.records import Run
+from playground.engine.nvml import opened
 from playground.host import Host
 from playground.report import compare_document
 from playground.text import say_problem
@@ -36,12 +35,11 @@ IDLE_ROUNDS = 6
 
 def gpu_memory_mib() -> list[int]:
     """Used memory of every GPU, by NVML; empty on a host without."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
+    nvml = opened()
+    if nvml is None:
         return []
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    return [int(pynvml.nvmlDeviceGetMemoryInfo(handle).used) >> 20 for handle in handles]
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    return [int(nvml.nvmlDeviceGetMemoryInfo(handle).used) >> 20 for handle in handles]
 
 
 async def finished(host: Host, preset: presets.Preset, measurement: Measurement | None) -> Run:

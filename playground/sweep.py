@@ -230,8 +230,6 @@ class Sweeping:
         starting = engine_starts([point], self._running) * self._each_start_s
         left_s = self._deadline - time.monotonic() - starting
         ahead = self._order.most
-        if not ahead:
-            return left_s / (1 + BESIDE)
         start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
         return _fitting(left_s, 1 + ahead, start_s)[1]
 

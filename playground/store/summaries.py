@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlite_utils import Database
 
-from ..domain.records import Run, SideRecord
+from ..domain.records import Run
+from ..domain.settings import SideSettings
 from ..domain.sweep import Sweep
 from . import rows
 
@@ -83,33 +85,26 @@ def _newest(
 
 
 def _of_run(db: Database, row: rows.Row) -> Summary:
-    run: Run = rows.run_of(row, [])
+    run = rows.run_of(row, [])
     stored = db.table("sides").rows_where("run_id = ?", [run.id], order_by="position")
-    sides: list[SideRecord] = [rows.side_of(side, [], []) for side in stored]
-    models = {name: None for side in sides for name in (side.settings.target, side.settings.draft) if name}
-    return Summary(
-        id=run.id,
-        created_at=run.created_at,
-        mode=run.mode,
-        status=run.status,
-        preset=run.preset,
-        prompt=run.asked,
-        labels=tuple(side.label for side in sides),
-        models=tuple(models),
-    )
+    sides = [rows.side_of(side, [], []) for side in stored]
+    return _summary(run, run.mode, [(side.label, side.settings) for side in sides])
 
 
 def _of_sweep(sweep: Sweep) -> Summary:
-    sides = sweep.case.sides
-    models = {name: None for side in sides for name in (side.engine.target, side.engine.draft) if name}
+    return _summary(sweep, "sweep", [(side.label, side.engine) for side in sweep.case.sides])
+
+
+def _summary(kept: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSettings]]) -> Summary:
+    models = {name: None for _, settings in sides for name in (settings.target, settings.draft) if name}
     return Summary(
-        id=sweep.id,
-        created_at=sweep.created_at,
-        mode="sweep",
-        status=sweep.status,
-        preset=sweep.preset,
-        prompt=sweep.asked,
-        labels=tuple(side.label for side in sides),
+        id=kept.id,
+        created_at=kept.created_at,
+        mode=mode,
+        status=kept.status,
+        preset=kept.preset,
+        prompt=kept.asked,
+        labels=tuple(label for label, _ in sides),
         models=tuple(models),
     )
 
