@@ -112,10 +112,12 @@ $(APP): requirements-app.txt $(REQUIREMENTS) | $(MADE)
 	fi
 	touch $@
 
-$(DEV): requirements-dev.txt | $(APP)
+$(DEV): requirements-dev.txt requirements-lm-eval.txt | $(APP)
 	@$(FUNCTIONS)
-	say 'Installing what the tests need from requirements-dev.txt'
+	say 'Installing what the tests need from requirements-dev.txt and requirements-lm-eval.txt'
 	$(PIP) install --quiet -r requirements-dev.txt
+	$(BIN)/python -m venv --clear $(VENV)/lm-eval
+	$(VENV)/lm-eval/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lm-eval.txt
 	touch $@
 
 install: $(APP) $(DEV)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from . import models, prepare, prompts
+from . import harness, models, prepare, prompts
 from .config import Config
 from .contest import Contest
 from .domain.errors import InvalidInput, PlaygroundError
@@ -91,6 +91,7 @@ class Comparison:
             return
         if self.run.workload.objective == "goodput" and not plan.limits.given:
             raise InvalidInput("measurement.goodput_needs_limits")
+        harness.check(plan.harness)
         if isinstance(plan.prompts, SyntheticPrompts):
             self._check_length(plan.prompts.input_tokens)
         else:

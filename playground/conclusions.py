@@ -5,6 +5,7 @@ from __future__ import annotations
 from .claims import claim_of
 from .domain.accuracy import statements
 from .domain.agreement import run_agreements
+from .domain.harness import harness_statements
 from .domain.records import Problem, Run
 from .domain.rounds import ending, rounds_of, run_verdicts
 from .domain.statistics import compare, headline
@@ -43,7 +44,7 @@ def conclusions(run: Run) -> list[Problem]:
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
         sentences.append(Problem("outputs.of", params))
     told = claim_of(run)
-    return sentences + statements(run) + (told.sentences() if told else [])
+    return sentences + statements(run) + harness_statements(run) + (told.sentences() if told else [])
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:

@@ -9,8 +9,19 @@ from typing import Literal
 from .domain.records import Run
 
 Phase = Literal[
-    "waiting", "preparing", "starting", "streaming", "warming_up", "measuring", "checking", "scoring", "finished"
+    "waiting",
+    "preparing",
+    "starting",
+    "streaming",
+    "warming_up",
+    "measuring",
+    "checking",
+    "scoring",
+    "evaluating",
+    "finished",
 ]
+# Those after the last round.
+EXAMINING: tuple[Phase, ...] = ("checking", "scoring", "evaluating")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any, NoReturn, TypeVar
 
-from . import accuracy, answers
+from . import accuracy, answers, harness
 from .asking import OnProgress
 from .config import Config
 from .contest import Contest, meanwhile
@@ -17,7 +17,7 @@ from .domain.agreement import answers_of
 from .domain.errors import PlaygroundError, WorkFailed
 from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.metrics import request_figures
-from .domain.records import AccuracyEvidence, OutputEvidence, Problem, RequestTrace, Trial
+from .domain.records import AccuracyEvidence, HarnessEvidence, OutputEvidence, Problem, RequestTrace, Trial
 from .domain.rounds import order_of, rounds_of, run_verdicts, settled
 from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
 from .live import Live, Phase
@@ -32,7 +32,7 @@ WARM_UP_PASSES = 4
 WARM_UP_AT_RATE = 8
 SAVE_INTERVAL_S = 0.8
 
-EvidenceT = TypeVar("EvidenceT", OutputEvidence, AccuracyEvidence)
+EvidenceT = TypeVar("EvidenceT", OutputEvidence, AccuracyEvidence, HarnessEvidence)
 
 
 class Measured(Contest):
@@ -89,6 +89,10 @@ class Measured(Contest):
         if self._plan.check_accuracy:
             self._run.accuracy = await self._checked(
                 "scoring", lambda heard: accuracy.examine(endpoints, timeout_s, heard)
+            )
+        if (plan := self._plan.harness) is not None:
+            self._run.harness = await self._checked(
+                "evaluating", lambda heard: harness.examine(plan, self._run, endpoints, timeout_s, heard)
             )
 
     async def _checked(

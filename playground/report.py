@@ -11,6 +11,7 @@ from .claims import claim_of
 from .domain.accuracy import is_right, run_accuracy
 from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
 from .domain.claims import Claimed
+from .domain.harness import harness_statements
 from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
 from .domain.records import Problem, RequestTrace, Run, SideRecord
 from .domain.remedies import change_label, remedy_of
@@ -43,6 +44,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "accuracy": _accuracy(run),
+        "harness": _harness(run, locale),
         "claim": claim_document(claim_of(run), locale),
         "findings": [_finding(found, locale) for found in findings(run)],
     }
@@ -121,6 +123,21 @@ def _accuracy(run: Run) -> dict[str, Any] | None:
             for one in found.differences
         ],
         "tasks": tasks,
+    }
+
+
+def _harness(run: Run, locale: Locale) -> dict[str, Any] | None:
+    found, labels = run.harness, [side.label for side in run.sides]
+    if found is None:
+        return None
+    return {
+        "version": found.version,
+        "problem": problem_document(found.problem, locale),
+        "scores": [
+            {"task": own.task, "metric": own.metric, "scores": dict(zip(labels, own.scores, strict=True))}
+            for own in found.scores
+        ],
+        "statements": [say_problem(sentence, locale) for sentence in harness_statements(run)],
     }
 
 

@@ -40,6 +40,15 @@ def own_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
+def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lm-evaluation-harness on the PATH, in an environment of its own as a user's may be: `make` installs it."""
+    folder = Path(sys.prefix) / "lm-eval" / "bin"
+    assert (folder / "lm_eval").exists(), "make install puts it there"
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
+
+
+@pytest.fixture
 def config() -> Config:
     return Config.from_environment()
 

@@ -29,7 +29,7 @@ LAYERS = (
     {"preflight"},
     {"prepare"},
     {"contest", "asking"},
-    {"answers", "accuracy"},
+    {"answers", "accuracy", "harness"},
     {"race", "measure"},
     {"compare", "attached"},
     {"sweep", "search"},

@@ -70,6 +70,17 @@ def test_two_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
     assert len(made.points) == 6
 
 
+def test_a_search_may_turn_more_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
+    """Without one, what is left in the fields for it does not count."""
+    third = {"name_3": "max_num_seqs", "values_3": "2,4"}
+    assert len(read(tabs, **third).plan.knobs) == 1
+    plan = read(tabs, **third, search=True).plan
+    assert ([knob.name for knob in plan.knobs], plan.search) == (["k", "max_num_seqs"], True)
+    with pytest.raises(BadKnob) as raised:
+        read(tabs, search=True, name_2="concurrency", values_2="1,4")
+    assert raised.value.error.message_id == "search.circumstance"
+
+
 @pytest.mark.parametrize(
     ("number", "name", "side", "values", "said"),
     [
@@ -115,7 +126,7 @@ def test_a_preset_fills_the_fields(tabs: tuple[SweepTab, CompareTab, Host]) -> N
     tab = tabs[0]
     plan = SweepPlan(knobs=(parsed_knob("B.enforce_eager=on,off,default"),), budget_s=600)
     filled = sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": plan}))
-    first, second = tab.knobs
+    first, second = tab.knobs[:2]
     assert [filled[part] for part in (first.name, first.side)] == ["enforce_eager", "B"]
     assert [filled[part] for part in (second.name, second.side, second.values)] == ["", "", ""]
     assert filled[tab.minutes] == 10
@@ -126,7 +137,7 @@ def test_a_preset_fills_the_fields(tabs: tuple[SweepTab, CompareTab, Host]) -> N
 def test_a_preset_without_a_sweep_empties_the_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
     tab = tabs[0]
     filled = sweep_tab.filling(tab, PRESET.model_copy(update={"sweep": None}))
-    assert {*filled} == {*tab.filled()} - {tab.minutes}
+    assert {*filled} == {*tab.filled()} - {tab.minutes, tab.search}
     assert {*filled.values()} == {""}
 
 

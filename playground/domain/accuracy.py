@@ -76,17 +76,19 @@ def accuracy_of(evidence: AccuracyEvidence) -> Accuracy:
         ]
         for own in evidence.answers
     ]
-    sides = tuple(_side(index, own) for index, own in enumerate(scores))
-    return Accuracy(sides, tuple(_difference(index, scores) for index in range(1, len(scores))))
+    sides = tuple(side_accuracy(index, own) for index, own in enumerate(scores))
+    return Accuracy(sides, tuple(accuracy_difference(index, scores) for index in range(1, len(scores))))
 
 
-def _side(index: int, scores: Sequence[bool | None]) -> SideAccuracy:
+def side_accuracy(index: int, scores: Sequence[bool | None]) -> SideAccuracy:
+    """`scores`: whether each task was answered right; None: not answered."""
     known = [score for score in scores if score is not None]
     interval = wilson(sum(known), len(known)) if known else None
     return SideAccuracy(index, len(scores), len(known), sum(known), interval)
 
 
-def _difference(index: int, scores: Sequence[Sequence[bool | None]]) -> AccuracyDifference:
+def accuracy_difference(index: int, scores: Sequence[Sequence[bool | None]]) -> AccuracyDifference:
+    """Of that side against the first. `scores`: every side's, in the same order of tasks."""
     pairs = [
         (base, own)
         for base, own in zip(scores[0], scores[index], strict=True)
@@ -161,25 +163,34 @@ def statements(run: Run) -> list[Problem]:
         return []
     labels = [side.label for side in run.sides]
     told = [_told_side(side, labels[side.side]) for side in found.sides]
-    return told + [_told_difference(one, labels) for one in found.differences if one.compared]
+    return told + [told_difference(one, labels) for one in found.differences if one.compared]
 
 
 def _told_side(side: SideAccuracy, label: str) -> Problem:
-    if side.interval is None or side.share is None:
+    if not side.answered:
         return Problem("accuracy.unknown", {"side": label, "asked": side.asked})
-    params: dict[str, object] = {
+    whole = side.answered == side.asked
+    return Problem("accuracy.side" if whole else "accuracy.side_partly", counted(side, label))
+
+
+def counted(side: SideAccuracy, label: str) -> dict[str, object]:
+    """A sentence's parameters, of a side that answered; shares in percent."""
+    assert side.interval is not None
+    assert side.share is not None
+    low, high = side.interval
+    return {
         "side": label,
         "right": side.right,
         "answered": side.answered,
         "asked": side.asked,
         "share": 100 * side.share,
-        "low": 100 * side.interval[0],
-        "high": 100 * side.interval[1],
+        "low": 100 * low,
+        "high": 100 * high,
     }
-    return Problem("accuracy.side" if side.answered == side.asked else "accuracy.side_partly", params)
 
 
-def _told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Problem:
+def told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Problem:
+    """Of a difference over at least one task: who is more accurate, and how sure that is."""
     assert found.interval is not None
     assert found.difference is not None
     params: dict[str, object] = {

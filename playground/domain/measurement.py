@@ -9,6 +9,8 @@ from pydantic import Field
 from .settings import Frozen, PositiveInt
 from .workload import ConcurrencyProfile, Limits, LoadProfile
 
+# It becomes an argument of a command, where a comma parts two of them.
+TaskName = Annotated[str, Field(pattern=r"^[\w./][\w./ -]*$")]
 # Fewer give no interval worth the name.
 MIN_ROUNDS = 6
 # (high - low) / speed-up at which rounds stop unless the user says otherwise: about plus or minus 5%.
@@ -22,13 +24,23 @@ class SyntheticPrompts(Frozen):
     count: Annotated[int, Field(ge=1, le=10_000)] = 32
 
 
+class Harness(Frozen):
+    """What lm-evaluation-harness asks after the last round.
+
+    `tasks` are names that it knows, or paths of task files. `limit`: so many questions of each at most; None: all.
+    """
+
+    tasks: Annotated[tuple[TaskName, ...], Field(min_length=1, max_length=16)]
+    limit: Annotated[int, Field(ge=1, le=100_000)] | None = 100
+
+
 class Measurement(Frozen):
     """What measured mode adds to a workload.
 
     `prompts` names a built-in set or a file, or describes synthetic ones; None: the workload's own prompt, again
     and again. `target_width` is the relative width of the 95% interval at which rounds stop; `max_rounds` and
     `budget_s` end them in any case. The budget counts from the first round's start: warm-up and the checks of the
-    answers come on top.
+    answers come on top. `harness`: the accuracy by lm-evaluation-harness, where it is installed.
     """
 
     prompts: Annotated[str, Field(min_length=1)] | SyntheticPrompts | None = None
@@ -39,6 +51,7 @@ class Measurement(Frozen):
     budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 900
     check_outputs: bool = True
     check_accuracy: bool = False
+    harness: Harness | None = None
 
     @property
     def requests(self) -> PositiveInt | None:

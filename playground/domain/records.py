@@ -203,6 +203,25 @@ class AccuracyEvidence:
     answers: tuple[tuple[str | None, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HarnessScores:
+    """One metric of one task of lm-evaluation-harness: each side's score of each question, all in the same order;
+    None: it has none."""
+
+    task: str
+    metric: str
+    scores: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessEvidence:
+    """What lm-evaluation-harness of that version came to after the last round. `problem`: why there is nothing."""
+
+    version: str
+    scores: tuple[HarnessScores, ...] = ()
+    problem: Problem | None = None
+
+
 @dataclass(slots=True)
 class Run:
     """What the history keeps of a comparison. `measurement` is None for a race; `sweep_id` names the sweep that it
@@ -222,6 +241,7 @@ class Run:
     problem: Problem | None = None
     outputs: OutputEvidence | None = None
     accuracy: AccuracyEvidence | None = None
+    harness: HarnessEvidence | None = None
 
     @property
     def asked(self) -> str:

@@ -30,6 +30,7 @@ MOST_VALUES = 64
 MOST_POINTS = 256
 # So many knobs may a sweep of all their combinations vary.
 MOST_SWEPT = 2
+MOST_SEARCHED = 4
 # A search measures at most every third of the combinations, but not fewer than this.
 SEARCHED = 3
 LEAST_SEARCHED = 3
@@ -66,7 +67,7 @@ class SweepPlan(Frozen):
     `search`: look for the best combination without measuring them all.
     """
 
-    knobs: Annotated[tuple[Knob, ...], Field(min_length=1, max_length=4)]
+    knobs: Annotated[tuple[Knob, ...], Field(min_length=1, max_length=MOST_SEARCHED)]
     budget_s: Annotated[float, Field(gt=0, le=7 * 86400)] = 3600
     search: bool = False
 

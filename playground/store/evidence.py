@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import json
 
-from ..domain.records import AccuracyEvidence, OutputEvidence, Repeats, Task, TopLogprobs
+from ..domain.records import (
+    AccuracyEvidence,
+    HarnessEvidence,
+    HarnessScores,
+    OutputEvidence,
+    Repeats,
+    Task,
+    TopLogprobs,
+)
+from .problems import problem_of, problem_text
 
 
 def outputs_row(evidence: OutputEvidence) -> str:
@@ -40,3 +49,18 @@ def accuracy_of(text: str) -> AccuracyEvidence:
         tuple(Task(question, tuple(accepted)) for question, accepted in values["tasks"]),
         tuple(tuple(answers) for answers in values["answers"]),
     )
+
+
+def harness_row(evidence: HarnessEvidence) -> str:
+    """Scores as [task, metric, [each side's score of each question, ...]]."""
+    scores = [[own.task, own.metric, own.scores] for own in evidence.scores]
+    return json.dumps(
+        {"version": evidence.version, "scores": scores, "problem": problem_text(evidence.problem)},
+        ensure_ascii=False,
+    )
+
+
+def harness_of(text: str) -> HarnessEvidence:
+    values = json.loads(text)
+    scores = (HarnessScores(task, metric, tuple(map(tuple, own))) for task, metric, own in values["scores"])
+    return HarnessEvidence(values["version"], tuple(scores), problem_of(values["problem"]))

@@ -15,6 +15,7 @@ from ..domain.records import Problem, RequestTrace, Run, Trial
 from ..domain.sweep import PointRecord, Sweep
 from . import rows, summaries
 from .migrations import migrations
+from .problems import problem_text
 from .summaries import Summary
 
 BUSY_TIMEOUT_S = 10
@@ -71,9 +72,8 @@ class History:
             # A trial that broke off was saved under the numbers it had then.
             db.table("requests").delete_where("run_id = ?", [run.id])
             row = rows.run_row(run)
-            db.table("runs").update(
-                run.id, {name: row[name] for name in ("status", "machine", "problem", "outputs", "accuracy")}
-            )
+            names = ("status", "machine", "problem", "outputs", "accuracy", "harness")
+            db.table("runs").update(run.id, {name: row[name] for name in names})
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
                 for trial in side.trials:
@@ -84,7 +84,7 @@ class History:
     def give_up(self, run_id: str, problem: Problem) -> None:
         """Of a run that could not be written: at least that it failed, and why. What was saved before stays."""
         with self._writing() as db:
-            row = {"status": "failed", "problem": rows.problem_text(problem)}
+            row = {"status": "failed", "problem": problem_text(problem)}
             db.table("runs").update(run_id, row)
 
     def mark_interrupted(self) -> int:

@@ -142,3 +142,9 @@ def sweeps(db: Database) -> None:
 def accuracy(db: Database) -> None:
     """What the accuracy check asked, and every side's answers."""
     db.table("runs").add_column("accuracy", str)
+
+
+@migrations(name="008_harness")
+def harness(db: Database) -> None:
+    """What lm-evaluation-harness came to."""
+    db.table("runs").add_column("harness", str)

@@ -13,7 +13,6 @@ from ..domain.measurement import Measurement
 from ..domain.records import (
     Chunk,
     Counters,
-    Problem,
     RequestTrace,
     Run,
     Sample,
@@ -24,7 +23,8 @@ from ..domain.records import (
 from ..domain.settings import SideSettings
 from ..domain.sweep import PointRecord, Sweep, SweepPlan
 from ..domain.workload import LoadProfile, Message, Workload
-from .evidence import accuracy_of, accuracy_row, outputs_of, outputs_row
+from .evidence import accuracy_of, accuracy_row, harness_of, harness_row, outputs_of, outputs_row
+from .problems import problem_of, problem_text
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
@@ -55,6 +55,7 @@ def run_row(run: Run) -> Row:
         "problem": problem_text(run.problem),
         "outputs": outputs_row(run.outputs) if run.outputs else None,
         "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
+        "harness": harness_row(run.harness) if run.harness else None,
     }
 
 
@@ -87,7 +88,7 @@ def sweep_of(row: Row, points: list[PointRecord]) -> Sweep:
         preset=row["preset"],
         plan=SweepPlan.model_validate_json(row["plan"]),
         case=Case.model_validate_json(row["case"]),
-        problem=_problem(row["problem"]),
+        problem=problem_of(row["problem"]),
         points=points,
     )
 
@@ -169,9 +170,10 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         workload=Workload.model_validate_json(row["workload"]),
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
-        problem=_problem(row["problem"]),
+        problem=problem_of(row["problem"]),
         outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
         accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
+        harness=harness_of(row["harness"]) if row["harness"] else None,
         sides=sides,
     )
 
@@ -190,7 +192,7 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,
-        problem=_problem(row["problem"]),
+        problem=problem_of(row["problem"]),
         log_tail=_load(row["log_tail"]) or [],
     )
 
@@ -223,7 +225,7 @@ def request_of(row: Row) -> RequestTrace:
         prompt_tokens=row["prompt_tokens"],
         output_tokens=row["output_tokens"],
         steps=StepArrays(tuple(steps["accepted"]), tuple(steps["drafted"])) if steps else None,
-        problem=_problem(row["problem"]),
+        problem=problem_of(row["problem"]),
         ended=bool(row["ended"]),
     )
 
@@ -239,33 +241,3 @@ def _counters(values: Row | None) -> Counters | None:
         return None
     positions = values.get("accepted_per_position")
     return Counters(**{**values, "accepted_per_position": tuple(positions) if positions else None})
-
-
-def problem_text(problem: Problem | None) -> str | None:
-    return _dump(_problem_values(problem)) if problem else None
-
-
-def _problem_values(problem: Problem) -> Row:
-    """A parameter may be a problem itself: the cause of this one."""
-    return {
-        "message_id": problem.message_id,
-        "params": {name: _plain(value) for name, value in problem.params.items()},
-    }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Problem):
-        return {"problem": _problem_values(value)}
-    return value if isinstance(value, int | float | str | bool | None) else str(value)
-
-
-def _problem(text: str | None) -> Problem | None:
-    return _problem_of(_load(text)) if text else None
-
-
-def _problem_of(values: Row) -> Problem:
-    params = {
-        name: _problem_of(value["problem"]) if isinstance(value, dict) else value
-        for name, value in values["params"].items()
-    }
-    return Problem(values["message_id"], params)

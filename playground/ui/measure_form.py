@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +11,7 @@ from typing import Any, get_args
 import gradio as gr
 from gradio.utils import get_upload_folder
 
-from .. import prompts
+from .. import harness, prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.measurement import Measurement, SyntheticPrompts
 from ..domain.records import Problem
@@ -35,11 +36,13 @@ LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
 # Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
 SCALED = {"target_width": ("width", 0.02), "budget_s": ("budget", 60.0)}
 CHECKS = ("check_outputs", "check_accuracy")
+# Shown where lm-evaluation-harness is installed.
+HARNESS = ("tasks", "limit")
 GROUPS = {
     "sent": ("prompts", "file", "input_tokens", "count"),
     "load": ("kind", "requests_per_s", "arrivals", "concurrency", "first", "last", *ENDINGS),
     "good": ("objective", *LIMITS),
-    "end": ("width", "max_rounds", "budget", *CHECKS),
+    "end": ("width", "max_rounds", "budget", *CHECKS, *HARNESS),
 }
 CHOICES = {
     "prompts": PROMPTS,
@@ -57,19 +60,25 @@ DEFAULTS = {
     "arrivals": "poisson",
     "first": "1",
     "last": "8",
+    "tasks": "",
+    "limit": "100",
 }
+# A visitor names tasks, and no file of this machine.
+TASK = re.compile(r"[\w-]+")
 
 
 def build(preset: Preset) -> gr.HTML:
     """`value` is JSON in a string: field -> text."""
+    unused = () if harness.installed() else HARNESS
     return gr.HTML(
         values(preset.measurement, preset.workload.objective),
         html_template='<div class="fields"></div>',
         js_on_load=view.asset("measure.js"),
         apply_default_css=False,
         elem_id="measurement",
-        groups=[[name, list(fields)] for name, fields in GROUPS.items()],
+        groups=[[name, [field for field in fields if field not in unused]] for name, fields in GROUPS.items()],
         choices=CHOICES,
+        words=["tasks"],
         shown=_shown(),
         texts={locale: _texts(locale) for locale in LOCALES},
         server_functions=[look_at_upload],
@@ -136,6 +145,8 @@ def values(measurement: Measurement, objective: Objective) -> str:
         "max_rounds": str(measurement.max_rounds),
         **{name: "true" if getattr(measurement, name) else "" for name in CHECKS},
     }
+    if measurement.harness is not None:
+        shown |= {"tasks": ", ".join(measurement.harness.tasks), "limit": _text(measurement.harness.limit)}
     own = {**measurement.limits.model_dump(), **measurement.profile.model_dump()}
     shown |= {name: _text(value) for name, value in own.items()}
     match measurement.prompts:
@@ -172,6 +183,7 @@ def read(text: str, preset: Preset) -> tuple[Measurement, str]:
         "limits": {name: given[name] for name in LIMITS if given.get(name)},
         "max_rounds": given["max_rounds"],
         **{name: bool(given[name]) for name in CHECKS},
+        "harness": _harness(given, preset),
         **{name: _scaled(own, given[own], factor) for name, (own, factor) in SCALED.items()},
     }
     return _validated(Measurement, asked, given), given["objective"]
@@ -186,6 +198,17 @@ def _prompts(given: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts
             raise InvalidInput("measure.no_upload")
         return given["file"] if given["file"] == preset.measurement.prompts else str(_uploaded(given["file"]))
     return chosen if chosen in prompts.names() else None
+
+
+def _harness(given: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
+    """What it is to ask; a preset's own is kept as it is. Nothing where the page does not show its fields."""
+    tasks = [task.strip() for task in given.get("tasks", "").split(",") if task.strip()]
+    if not tasks:
+        return None
+    own = preset.measurement.harness.tasks if preset.measurement.harness else ()
+    if unfit := next((task for task in tasks if task not in own and not TASK.fullmatch(task)), None):
+        raise InvalidInput("harness.only_names", where=WHERE, key="tasks", task=unfit)
+    return {"tasks": tasks, "limit": given["limit"] or None}
 
 
 def _scaled(field: str, text: str, factor: float) -> float | str:

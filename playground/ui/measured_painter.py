@@ -13,6 +13,7 @@ from ..conclusions import conclusions
 from ..config import Config
 from ..domain.records import Problem, RequestTrace, Run, SideRecord
 from ..domain.rounds import whole_rounds
+from ..live import EXAMINING
 from ..tables import STATISTICS, errors, tables
 from ..text import Locale, say, say_problem
 from .painter import Painter, Stage
@@ -69,7 +70,7 @@ class MeasuredPainter(Painter):
         comparison, plan, locale = self._comparison, self._run.measurement, self._locale
         if comparison is None or plan is None or comparison.live.since is None:
             return ""
-        if comparison.live.phase in ("checking", "scoring"):
+        if comparison.live.phase in EXAMINING:
             done, total = comparison.live.checked
             return say("measured.checked", locale, phase=self._phase(), done=done, total=total) if total else ""
         return say(

@@ -14,6 +14,7 @@ from ..compare import Comparison
 from ..domain.errors import HostBusy, PlaygroundError
 from ..domain.records import Mode, Status
 from ..host import Host
+from ..live import EXAMINING
 from ..text import Locale, say
 from . import message, view
 from .labels import label, visitor_locale
@@ -166,7 +167,7 @@ class Runs:
         status: Status = "running"
         while status == "running":
             status = comparison.run.status
-            if comparison.live.phase in ("streaming", "measuring", "checking", "scoring", "finished"):
+            if comparison.live.phase in ("streaming", "measuring", *EXAMINING, "finished"):
                 yield await asyncio.to_thread(drawer.draw)
             await asyncio.sleep(CHARTS_S[comparison.run.mode])
 

@@ -10,7 +10,7 @@ import gradio as gr
 
 from ..domain.knobs import ACCEPTANCE, ALIASES, PLAIN, SPECULATION, WORKLOAD_KNOBS
 from ..domain.settings import Knobs
-from ..domain.sweep import Knob, SweepPlan, value_text
+from ..domain.sweep import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, value_text
 from ..presets import Preset
 from ..text import Locale, say
 from . import sweep_view, view
@@ -18,6 +18,8 @@ from .labels import label
 from .sweep_view import SweepView
 
 MINUTES = 30
+# By the knob's number.
+KNOB_INFO = ("whatif_knob_info", "whatif_second_info", "whatif_further_info", "whatif_further_info")
 # What most people vary, by the group that it belongs to; any other name can be typed.
 GROUPS: dict[str, Sequence[str]] = {
     "speculation": (*ALIASES, ACCEPTANCE, *sorted(SPECULATION - set(ALIASES.values()))),
@@ -28,8 +30,9 @@ GROUPS: dict[str, Sequence[str]] = {
 
 @dataclass
 class KnobFields:
-    """One knob; `message` says what is wrong with it."""
+    """One knob; `message` says what is wrong with it. `row` holds the fields."""
 
+    row: gr.Row
     name: gr.Dropdown
     side: gr.Dropdown
     values: gr.Textbox
@@ -38,11 +41,13 @@ class KnobFields:
 
 @dataclass
 class SweepTab:
-    """The components that events read and change. `sweep_id` is the sweep that this page follows."""
+    """The components that events read and change. `knobs` beyond MOST_SWEPT are for a search. `sweep_id` is the
+    sweep that this page follows."""
 
     tab: gr.Tab
     base: gr.HTML
     knobs: list[KnobFields]
+    search: gr.Checkbox
     minutes: gr.Number
     show_plan: gr.Button
     start: gr.Button
@@ -63,14 +68,22 @@ class SweepTab:
 
     def filled(self) -> list[Any]:
         """What a visitor fills in, and `filling` may change."""
-        return [part for knob in self.knobs for part in (knob.name, knob.side, knob.values)] + [self.minutes]
+        fields = [part for knob in self.knobs for part in (knob.name, knob.side, knob.values)]
+        return [*fields, self.search, self.minutes]
 
 
 def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     """All components, filled with what the preset wants to vary."""
     plan = preset.sweep or SweepPlan(knobs=(Knob(name="k", values=(1, 2, 3, 5, 8)),), budget_s=60 * MINUTES)
     base = gr.HTML(apply_default_css=False, elem_id="sweep-base")
-    knobs = [_knob(number, plan.knobs[number : number + 1]) for number in range(2)]
+    knobs = [_knob(number, plan) for number in range(MOST_SEARCHED)]
+    search = gr.Checkbox(
+        plan.search,
+        label=label("whatif_search"),
+        info=label("whatif_search_info"),
+        container=False,
+        elem_id="sweep-search",
+    )
     with gr.Row(elem_classes="at-bottom"):
         minutes = gr.Number(
             plan.budget_s / 60, label=label("whatif_minutes"), min_width=140, elem_id="sweep-minutes"
@@ -89,6 +102,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         tab=tab,
         base=base,
         knobs=knobs,
+        search=search,
         minutes=minutes,
         show_plan=show_plan,
         start=start,
@@ -106,14 +120,14 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     )
 
 
-def _knob(number: int, given: Sequence[Knob]) -> KnobFields:
-    name, side, values = _texts(given[0] if given else None)
-    with gr.Row():
+def _knob(number: int, plan: SweepPlan) -> KnobFields:
+    name, side, values = _texts(plan.knobs[number : number + 1])
+    with gr.Row(visible=plan.search or number < MOST_SWEPT) as row:
         which = gr.Dropdown(
             choices("en"),
             value=name,
-            label=label(f"whatif_knob_{number + 1}"),
-            info=label("whatif_knob_info") if number == 0 else label("whatif_second_info"),
+            label=label("whatif_knob_1" if number == 0 else "whatif_knob_2"),
+            info=label(KNOB_INFO[number]),
             allow_custom_value=True,
             min_width=220,
             elem_id=f"knob-{number + 1}",
@@ -136,7 +150,8 @@ def _knob(number: int, given: Sequence[Knob]) -> KnobFields:
             min_width=220,
             elem_id=f"values-{number + 1}",
         )
-    return KnobFields(which, whose, typed, gr.HTML(apply_default_css=False, elem_id=f"knob-message-{number + 1}"))
+    message = gr.HTML(apply_default_css=False, elem_id=f"knob-message-{number + 1}")
+    return KnobFields(row, which, whose, typed, message)
 
 
 def choices(locale: Locale) -> list[tuple[str, str]]:
@@ -148,17 +163,18 @@ def choices(locale: Locale) -> list[tuple[str, str]]:
 
 
 def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
-    """What a preset wants to vary; one that wants nothing empties the knobs and leaves the minutes."""
-    filled: dict[Any, Any] = {tab.minutes: preset.sweep.budget_s / 60} if preset.sweep else {}
+    """What a preset wants to vary; one that wants nothing empties the knobs and leaves the rest."""
+    plan = preset.sweep
+    filled: dict[Any, Any] = {tab.minutes: plan.budget_s / 60, tab.search: plan.search} if plan else {}
     for number, fields in enumerate(tab.knobs):
-        given = preset.sweep.knobs[number : number + 1] if preset.sweep else ()
-        texts = _texts(given[0] if given else None)
+        texts = _texts(plan.knobs[number : number + 1] if plan else ())
         filled |= dict(zip((fields.name, fields.side, fields.values), texts, strict=True))
     return filled
 
 
-def _texts(knob: Knob | None) -> tuple[str, str, str]:
-    """A knob as the fields show it: name, side, values."""
-    if knob is None:
+def _texts(given: Sequence[Knob]) -> tuple[str, str, str]:
+    """The knob, if there is one, as the fields show it: name, side, values."""
+    if not given:
         return "", "", ""
+    knob = given[0]
     return knob.name, knob.side or "", ", ".join(value_text(value) for value in knob.values)

@@ -13,7 +13,7 @@ from .. import presets, prompts
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.knobs import Case
 from ..domain.records import Problem
-from ..domain.sweep import Estimate, Knob, Sweep, SweepPlan, parsed_values, points_of
+from ..domain.sweep import MOST_SEARCHED, MOST_SWEPT, Estimate, Knob, Sweep, SweepPlan, parsed_values, points_of
 from ..domain.sweep_results import described
 from ..domain.validation import validate
 from ..host import Host
@@ -58,6 +58,8 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
         begun = button.click(handler, given, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
         painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.shown.outputs()], **quiet)
         painted.then(sweeps.ended, None, [*buttons, tab.unfinished], **quiet)
+    further = [fields.row for fields in tab.knobs[MOST_SWEPT:]]
+    tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
     tab.stop.click(sweeps.stop, tab.sweep_id, None, **quiet)
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
@@ -212,20 +214,21 @@ class Sweeps:
     def _read(self, given: Mapping[Any, Any]) -> Sweep:
         """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
         case, preset = compare_tab.read(self._compare, given)
+        search = bool(given[self._tab.search])
         wanted = [
             fields
-            for fields in self._tab.knobs
+            for fields in self._tab.knobs[: MOST_SEARCHED if search else MOST_SWEPT]
             if any((given[part] or "").strip() for part in (fields.name, fields.values))
         ]
         if not wanted:
             raise InvalidInput("whatif.no_knob")
-        knobs = [_knob(fields, given, case) for fields in wanted]
-        values = {"knobs": knobs, "budget_s": _budget_s(given[self._tab.minutes])}
+        knobs = [_knob(fields, given, case, search) for fields in wanted]
+        values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
         plan = validate(SweepPlan, values, where=Problem("ui.tab_sweep"))
         return new_sweep(plan, case, preset.name if case == preset.case else None)
 
 
-def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
+def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case, search: bool) -> Knob:
     """One knob, tried on its own. Raises BadKnob."""
     name = (given[fields.name] or "").strip()
     try:
@@ -236,7 +239,7 @@ def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case) -> Knob:
             # Visitors may name what is built in, and no file of this machine.
             raise InvalidInput("whatif.only_sets", known=", ".join(prompts.names()))
         knob = Knob(name=name, values=values, side=given[fields.side] or None)
-        points_of(SweepPlan(knobs=(knob,)), case)
+        points_of(SweepPlan(knobs=(knob,), search=search), case)
     except InvalidInput as error:
         raise BadKnob(fields, error) from error
     return knob

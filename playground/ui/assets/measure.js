@@ -1,5 +1,5 @@
 // The whole form of a measurement in one component. `value` is JSON in a string: field -> text. `groups` lists the
-// fields, `choices` those with a list of values, `shown` on what others a field depends, `texts` all words by locale.
+// fields, `choices` those with a list of values, `shown` on what others a field depends, `words` those that are no numbers, `texts` all words by locale.
 const box = element.querySelector('.fields');
 const known = navigator.languages.map((tag) => tag.toLowerCase()).find((tag) => /^(zh|en)/.test(tag));
 const locale = known?.startsWith('zh') ? 'zh-CN' : 'en';
@@ -56,7 +56,7 @@ function control(name) {
   const input = document.createElement('input');
   if (name.startsWith('check_')) input.type = 'checkbox';
   else if (name === 'file') input.type = 'hidden';
-  else input.inputMode = 'decimal';
+  else if (!props.words.includes(name)) input.inputMode = 'decimal';
   return input;
 }
 

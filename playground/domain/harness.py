@@ -1,0 +1,89 @@
+"""What lm-evaluation-harness's scores say of each side. Never part of a speed-up.
+
+Questions that are right or wrong (0 or 1) are told as the built-in ones are. Graded ones by their mean, with the t
+interval over the questions; two sides by their differences question by question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
+
+from .accuracy import accuracy_difference, counted, side_accuracy, told_difference
+from .records import HarnessScores, Problem, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Of `n` questions, with the 95% t interval."""
+
+    value: float
+    n: int
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Mean | None:
+        """None of fewer than two values: they have no spread."""
+        n = len(values)
+        if n < 2:
+            return None
+        mean = fmean(values)
+        half = float(stdtrit(n - 1, 0.975)) * stdev(values) / sqrt(n)
+        return cls(mean, n, (mean - half, mean + half))
+
+
+def graded(scores: HarnessScores) -> bool:
+    """Whether some question is neither right nor wrong."""
+    return any(score not in (None, 0, 1) for own in scores.scores for score in own)
+
+
+def means(scores: HarnessScores) -> list[Mean | None]:
+    """Each side's."""
+    return [Mean.of([score for score in own if score is not None]) for own in scores.scores]
+
+
+def mean_difference(scores: HarnessScores, side: int) -> Mean | None:
+    """A side's scores less the first side's, over the questions that both have."""
+    pairs = zip(scores.scores[0], scores.scores[side], strict=True)
+    return Mean.of([own - base for base, own in pairs if base is not None and own is not None])
+
+
+def harness_statements(run: Run) -> list[Problem]:
+    """Of each task and metric what each side got, then what each other side's difference from the first is."""
+    found = run.harness
+    if found is None:
+        return []
+    labels = [side.label for side in run.sides]
+    told = [sentence for scores in found.scores for sentence in _statements(scores, labels)]
+    return told + ([] if found.problem is None else [found.problem])
+
+
+def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Problem]:
+    what: dict[str, object] = {"task": scores.task, "metric": scores.metric}
+    if graded(scores):
+        for label, mean in zip(labels, means(scores), strict=True):
+            if mean is not None:
+                yield _told_mean("harness.mean", mean, {**what, "side": label})
+        for index, label in enumerate(labels[1:], 1):
+            if (mean := mean_difference(scores, index)) is not None:
+                params = {**what, "side": label, "baseline": labels[0]}
+                yield _told_mean("harness.mean_difference", mean, params)
+        return
+    right = [[None if score is None else score == 1 for score in own] for own in scores.scores]
+    for index, label in enumerate(labels):
+        side = side_accuracy(index, right[index])
+        if side.answered:
+            yield Problem("harness.side", {**what, **counted(side, label)})
+    for index in range(1, len(labels)):
+        difference = accuracy_difference(index, right)
+        if difference.compared:
+            yield Problem("harness.difference", {**what, "statement": told_difference(difference, labels)})
+
+
+def _told_mean(sentence: str, mean: Mean, params: dict[str, object]) -> Problem:
+    low, high = mean.interval
+    return Problem(sentence, {**params, "mean": mean.value, "n": mean.n, "low": low, "high": high})
