@@ -20,16 +20,13 @@ from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from .domain.measurement import Measurement
 from .domain.records import Run
 from .domain.rounds import whole_rounds
-from .domain.sweep import Sweep
 from .domain.validation import validate
 from .domain.workload import ConcurrencyProfile, Workload
 from .host import Host
 from .load.endpoint import Endpoint
-from .printed import csv_of, print_json, print_load, print_preflight, print_run, round_lines
+from .printed import print_json, print_load, print_preflight, print_run, round_lines
 from .report import compare_document, load_document, summary_document
 from .store import History
-from .sweep_report import sweep_document
-from .sweep_tables import sweep_csv
 from .text import say, say_problem
 
 
@@ -213,29 +210,11 @@ def _history_show(arguments: argparse.Namespace) -> int:
 
 
 def _history_export(arguments: argparse.Namespace) -> int:
-    if (sweep := _history().sweep(arguments.id)) is not None:
-        return _export_sweep(sweep, arguments.format)
-    run = _found(arguments.id)
-    if arguments.format == "json":
-        print_json(compare_document(run))
-    elif arguments.format == "csv":
-        print(csv_of(run), end="")
-    else:
-        from .html_report import html_report
+    # It draws charts: what other verbs need not wait for.
+    from .export import exported
 
-        print(html_report(run))
-    return 0
-
-
-def _export_sweep(sweep: Sweep, form: str) -> int:
-    if form == "json":
-        print_json(sweep_document(sweep))
-    elif form == "csv":
-        print(sweep_csv(sweep), end="")
-    else:
-        from .html_report import sweep_html
-
-        print(sweep_html(sweep))
+    kept = _history().sweep(arguments.id) or _found(arguments.id)
+    print(exported(kept, arguments.format), end="")
     return 0
 
 

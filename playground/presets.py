@@ -17,7 +17,7 @@ from .domain.old_names import modernised
 from .domain.records import Problem
 from .domain.refusal import refused
 from .domain.settings import EngineSettings, Frozen
-from .domain.sides import Side
+from .domain.sides import LEAST_SIDES, MOST_SIDES, Side
 from .domain.sweep import SweepPlan
 from .domain.validation import nearest_of, validate
 from .domain.workload import Workload
@@ -46,7 +46,7 @@ class Preset(Frozen):
     needs: Localised
     gpu: bool
     equal_output: bool = False
-    sides: Annotated[tuple[Side, ...], Field(min_length=2, max_length=4)]
+    sides: Annotated[tuple[Side, ...], Field(min_length=LEAST_SIDES, max_length=MOST_SIDES)]
     workload: Workload
     measurement: Measurement = Measurement()
     sweep: SweepPlan | None = None

@@ -9,7 +9,6 @@ from typing import Any
 from . import preflight_words
 from .attached import Driven
 from .conclusions import conclusions
-from .csv_text import csv_text
 from .domain.memory import GIB
 from .domain.metrics import SideFigures, side_figures, trace_figures
 from .domain.records import Run, SideRecord
@@ -26,7 +25,11 @@ UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens
 
 
 def print_json(document: Any) -> None:
-    print(json.dumps(document, ensure_ascii=False, indent=1))
+    print(json_text(document), end="")
+
+
+def json_text(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
 def print_run(run: Run) -> None:
@@ -122,16 +125,3 @@ def _print_figures(figures: SideFigures) -> None:
 def _print_lines(lines: Sequence[str]) -> None:
     for line in lines:
         print(line)
-
-
-def csv_of(run: Run) -> str:
-    """One line a chunk: the raw timings, from which every figure follows."""
-    heads = ("run_id", "side", "round", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text")
-    rows: list[Sequence[object]] = [heads]
-    for side in run.sides:
-        for trial in side.trials:
-            for number, trace in enumerate(trial.requests):
-                one = [run.id, side.label, trial.round, number, trace.sent_ms]
-                for index, chunk in enumerate(trace.chunks):
-                    rows.append([*one, index, chunk.ms, chunk.tokens, chunk.text])
-    return csv_text(rows)

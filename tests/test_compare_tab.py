@@ -5,26 +5,94 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
+import pytest
 from test_compare import fake_runtime, host  # noqa: F401
 
 from playground import presets
 from playground.engine import devices
 from playground.host import Host
-from playground.ui import compare_tab
+from playground.presets import Preset
+from playground.sweep import new_sweep
+from playground.ui import compare_tab, side_count
+from playground.ui.compare_tab import CompareTab
+from playground.ui.kept import as_preset
+
+Page = dict[Any, Any]
 
 
-def test_a_preset_that_was_not_touched(host: Host) -> None:  # noqa: F811
-    machine = devices.machine()
+@pytest.fixture
+def tab(host: Host) -> CompareTab:  # noqa: F811
     with gr.Blocks():
-        tab = compare_tab.build(host, machine)
-    given: dict[Any, Any] = {component: getattr(component, "value", None) for component in tab.inputs()}
+        return compare_tab.build(host, devices.machine())
+
+
+def just_opened(tab: CompareTab) -> Page:
+    return {component: getattr(component, "value", None) for component in tab.inputs()}
+
+
+def take(page: Page, updates: Page) -> None:
+    """As the page takes updates: those of a component's looks leave its value."""
+    for component, update in updates.items():
+        if not isinstance(update, dict):
+            page[component] = update
+        elif "value" in update:
+            page[component] = update["value"]
+
+
+def fill(tab: CompareTab, page: Page, preset: Preset) -> None:
+    take(page, compare_tab.filling(tab, preset, devices.machine(), "en"))
+
+
+def test_a_preset_that_was_not_touched(tab: CompareTab, host: Host) -> None:  # noqa: F811
+    given = just_opened(tab)
     for name in presets.names():
         preset = presets.load(name)
-        given[tab.preset] = name
-        for component, filled in compare_tab._filled(tab, preset, machine, "en").items():
-            given[component] = filled.get("value") if isinstance(filled, dict) else filled
+        fill(tab, given, preset)
         run = compare_tab._comparison(tab, host, given, "measured").run
         assert (run.preset, run.measurement) == (name, preset.measurement)
         assert [side.profile for side in run.sides] == [side.profile for side in preset.sides]
     given[tab.prompt] = "another one"
     assert compare_tab._comparison(tab, host, given, "race").run.preset is None
+
+
+def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:  # noqa: F811
+    """A new one is what the last one holds, under a name of its own."""
+    given = just_opened(tab)
+    preset = presets.load(presets.EMBEDDED)
+    given[tab.sides[1].fields["k"]] = 7
+    for _ in range(3):
+        take(given, side_count.added(tab.count, tab.base, tab.sides, given))
+    sides = compare_tab.read(tab, given)[0].sides
+    last = preset.sides[1].label
+    assert [side.label for side in sides] == [preset.sides[0].label, last, f"{last} (2)", f"{last} (3)"]
+    assert sides[1].engine == sides[2].engine == sides[3].engine != preset.sides[1].engine
+    assert compare_tab._comparison(tab, host, given, "race").run.preset is None
+    given[tab.sides[1].fields["k"]] = preset.sides[1].engine.speculation.num_speculative_tokens
+    for _ in range(3):
+        take(given, side_count.removed(tab.count, tab.base, tab.sides, given[tab.base]))
+    assert compare_tab._comparison(tab, host, given, "race").run.preset == preset.name
+
+
+@pytest.mark.parametrize("mode", ["race", "measured"])
+def test_a_run_is_loaded_as_it_was(tab: CompareTab, host: Host, mode: Any) -> None:  # noqa: F811
+    """Unchanged it is the preset again; changed it is what was run, with as many sides."""
+    given = just_opened(tab)
+    fill(tab, given, presets.load("four-row-table"))
+    for prompt, name in ((given[tab.prompt], "four-row-table"), ("another one", None)):
+        given[tab.prompt] = prompt
+        run = compare_tab._comparison(tab, host, given, mode).run
+        assert run.preset == name
+        page = just_opened(tab)
+        fill(tab, page, as_preset(run))
+        again = compare_tab._comparison(tab, host, page, mode).run
+        assert (again.sides, again.workload, again.measurement) == (run.sides, run.workload, run.measurement)
+        assert again.preset == name
+
+
+def test_a_sweep_is_loaded_with_what_it_varies() -> None:
+    preset = presets.load("smollm2-k-1-to-10-ngram")
+    assert preset.sweep is not None
+    assert as_preset(new_sweep(preset.sweep, preset.case, preset.name)) == preset
+    fewer = preset.sweep.model_copy(update={"budget_s": 60.0})
+    loaded = as_preset(new_sweep(fewer, preset.case, None))
+    assert (loaded.case, loaded.sweep, loaded.name) == (preset.case, fewer, loaded.title.en.split()[-1])

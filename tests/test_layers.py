@@ -40,6 +40,7 @@ LAYERS = (
     {"printed", "sweep_report", "sweep_tables"},
     {"sweep_cli"},
     {"html_report"},
+    {"export"},
     {"ui", "__main__"},
     {"app"},
 )

@@ -22,8 +22,8 @@ from playground.domain.sweep_results import (
     results,
     speculation_points,
 )
+from playground.export import run_csv
 from playground.html_report import sweep_html
-from playground.printed import csv_of
 from playground.sweep_tables import point_table, sweep_csv
 from playground.text import LOCALES, say, say_problem
 
@@ -171,6 +171,9 @@ def test_the_pareto_front() -> None:
     assert set(front) < set(every)
     for latency, rate in set(every) - set(front):
         assert any(other[0] <= latency and other[1] >= rate for other in front)
+    for trace in (named(figure, "plain"), named(figure, "quick")):
+        places = zip(trace["x"], trace["y"], strict=True)
+        assert [bool(text) for text in trace["text"]] == [place in front for place in places]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +263,7 @@ def test_a_spreadsheet_computes_nothing() -> None:
     run = sweep.points[0].run
     assert run is not None
     run.sides[0].trials[0].requests[0].chunks[0] = Chunk(-0.5, 1, "-2+3")
-    first, *_ = csv.DictReader(io.StringIO(csv_of(run)))
+    first, *_ = csv.DictReader(io.StringIO(run_csv(run)))
     assert (first["side"], first["text"], first["ms_since_send"]) == ("'=1+1", "'-2+3", "-0.5")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ..domain.sweep_results import pareto_front
+from ..domain.sweep_results import PointResult, pareto_front
 from ..text import say
 from .figure import COLOURS, Figure, noted
 from .knob_axis import short
 from .swept import Swept
 
-# More or longer names than these lie over each other: they stand beside the pointer alone.
-MOST_NAMED = 24
+# Longer names lie over each other: they stand beside the pointer alone.
 LONGEST_NAME = 12
 
 
@@ -26,17 +25,13 @@ def _trade_off(swept: Swept, name: str) -> Figure:
     figure = swept.figure(swept.text(f"trade_off_{name}"), x, y)
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis]["rangemode"] = "normal"
-    every: list[tuple[float, float]] = []
-    for index, label in enumerate(swept.labels):
-        known = [
-            (latency, rate, point)
-            for point, side in swept.of(label)
-            if (latency := side.medians[name].value) is not None and (rate := side.throughput.value) is not None
-        ]
-        every += [(latency, rate) for latency, rate, _ in known]
-        names = [", ".join(short(value) for value in point.values) for _, _, point in known]
+    by_side = [_known(swept, label, name) for label in swept.labels]
+    front = pareto_front((latency, rate) for known in by_side for latency, rate, _ in known)
+    for index, (label, known) in enumerate(zip(swept.labels, by_side, strict=True)):
         if known:
-            fits = len(swept.points) <= MOST_NAMED and max(map(len, names)) <= LONGEST_NAME
+            # What is best is looked for, and lies apart; the rest often lies in heaps.
+            names = [_name(point) if (latency, rate) in front else "" for latency, rate, point in known]
+            fits = max(map(len, names)) <= LONGEST_NAME
             figure["data"].append(
                 {
                     "type": "scatter",
@@ -54,12 +49,24 @@ def _trade_off(swept: Swept, name: str) -> Figure:
                     "hovertemplate": "%{hovertext}<br>%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>",
                 }
             )
-    _mark_front(figure, swept, every)
+    _mark_front(figure, swept, front)
     return noted(figure, "curve.nothing", swept.locale)
 
 
-def _mark_front(figure: Figure, swept: Swept, every: Sequence[tuple[float, float]]) -> None:
-    front = pareto_front(every)
+def _known(swept: Swept, label: str, name: str) -> list[tuple[float, float, PointResult]]:
+    """Latency and throughput of one side at each point that has both."""
+    return [
+        (latency, rate, point)
+        for point, side in swept.of(label)
+        if (latency := side.medians[name].value) is not None and (rate := side.throughput.value) is not None
+    ]
+
+
+def _name(point: PointResult) -> str:
+    return ", ".join(short(value) for value in point.values)
+
+
+def _mark_front(figure: Figure, swept: Swept, front: Sequence[tuple[float, float]]) -> None:
     if front:
         ring = {"symbol": "circle-open", "size": 15, "color": "rgba(128,128,128,.9)", "line": {"width": 1.5}}
         figure["data"].append(

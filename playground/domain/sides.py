@@ -9,6 +9,8 @@ from pydantic import Field
 from .settings import Frozen, SideSettings
 from .workload import LoadProfile
 
+LEAST_SIDES, MOST_SIDES = 2, 4
+
 
 class Side(Frozen):
     """A label and what stands behind it. `profile`: how its load is sent, where that is what the sides differ in;

@@ -14,13 +14,14 @@ from ..compare import Comparison
 from ..domain.errors import InvalidInput, PlaygroundError
 from ..domain.knobs import Case
 from ..domain.records import Mode, Problem
+from ..domain.sides import MOST_SIDES
 from ..domain.validation import validate
 from ..domain.workload import Workload
 from ..engine.devices import Machine
 from ..host import Host
 from ..presets import Preset
 from ..text import Locale, say
-from . import form, measure_form, paste, preflight_panel, remedies, runs, view
+from . import form, measure_form, paste, preflight_panel, remedies, runs, side_count, view
 from .labels import label, visitor_locale
 from .message import Place
 from .runs import Controls
@@ -30,12 +31,15 @@ ROLES = ("user", "assistant")
 
 @dataclass
 class CompareTab:
-    """The components that events read and change."""
+    """The components that events read and change. `base` is the Preset that the fields were filled from: a shipped
+    one, or what a run of the history holds."""
 
+    base: gr.State
     preset: gr.Dropdown
     card: gr.HTML
     settings: gr.Accordion
     sides: list[form.SideForm]
+    count: side_count.SideCount
     prompt: gr.Textbox
     system: gr.Textbox
     turns: gr.Textbox
@@ -58,7 +62,12 @@ class CompareTab:
         return own + [field for side in self.sides for field in side.fields.values()]
 
     def inputs(self) -> set[Any]:
-        return {*self.fields(), self.controls.asked}
+        return {*self.fields(), self.base, self.controls.asked}
+
+    def filled(self) -> list[Any]:
+        """What `filling` may change."""
+        parts = {part for side in self.sides for part in side.outputs()}
+        return [*{self.base, self.card, self.count.add, self.count.remove, *self.fields(), *parts}]
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
@@ -80,11 +89,15 @@ def build(host: Host, machine: Machine) -> CompareTab:
         max_lines=10,
         elem_id="asked-prompt",
     )
-    with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings, gr.Row():
-        sides = [
-            form.build(host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides))
-            for index in range(max(len(presets.load(name).sides) for name in presets.names()))
-        ]
+    with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings:
+        with gr.Row():
+            sides = [
+                form.build(
+                    host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides)
+                )
+                for index in range(MOST_SIDES)
+            ]
+        count = side_count.build(len(first.sides))
     with gr.Accordion(label("sampling"), open=False, elem_id="sampling"):
         with gr.Row():
             max_tokens = _sampling(gr.Number, "max_tokens", sampling.max_tokens, precision=0)
@@ -99,10 +112,12 @@ def build(host: Host, machine: Machine) -> CompareTab:
         measurement = measure_form.build(first)
     controls = runs.build()
     return CompareTab(
+        base=gr.State(first),
         preset=preset,
         card=shown,
         settings=settings,
         sides=sides,
+        count=count,
         prompt=prompt,
         system=system,
         turns=turns,
@@ -128,12 +143,9 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     """Connect the events."""
 
     def on_preset(name: str, request: gr.Request) -> dict[Any, Any]:
-        return _filled(tab, presets.load(name), machine, visitor_locale(request))
+        return filling(tab, presets.load(name), machine, visitor_locale(request))
 
-    filled: list[Any] = [tab.card, tab.prompt, tab.system, tab.turns, tab.max_tokens, tab.temperature]
-    filled += [tab.top_p, tab.top_k, tab.seed, tab.ignore_eos, tab.measurement]
-    filled += [part for side in tab.sides for part in side.outputs()]
-    tab.preset.input(on_preset, tab.preset, filled, show_progress="hidden")
+    tab.preset.input(on_preset, tab.preset, tab.filled(), show_progress="hidden")
 
     def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
         return _comparison(tab, host, given, mode)
@@ -144,25 +156,30 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields())
-    paste.wire(tab.sides, tab.preset, host.config)
+    paste.wire(tab.sides, tab.base, host.config)
+    side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Raises InvalidInput."""
-    case, preset = read(tab, given)
+    case, base = read(tab, given)
     measurement = case.measurement if mode == "measured" else None
-    # Once changed on the page it is not the preset any more; a race has no measurement to change.
-    own = case if measurement else case.model_copy(update={"measurement": preset.measurement})
-    name = preset.name if own == preset.case else None
-    return host.comparison(case.sides, case.workload, measurement, preset=name)
+    # A race has no measurement to change.
+    own = case if measurement else case.model_copy(update={"measurement": base.measurement})
+    return host.comparison(case.sides, case.workload, measurement, preset=preset_of(own, base))
+
+
+def preset_of(case: Case, base: Preset) -> str | None:
+    """The name of the shipped preset that the fields were filled from, unless something was changed since."""
+    unchanged = base.name in presets.names() and presets.load(base.name).case == case
+    return base.name if unchanged else None
 
 
 def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
-    """Turn what the page holds into frozen settings at once; the preset is what it was filled from. Raises
-    InvalidInput."""
-    preset = presets.load(given[tab.preset])
-    sides = tuple(form.read(side, given)[0] for side in tab.sides[: len(preset.sides)])
+    """Turn what the page holds into frozen settings at once; also what it was filled from. Raises InvalidInput."""
+    base: Preset = given[tab.base]
+    sides = tuple(form.read(side, given)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
@@ -171,8 +188,8 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
         "seed": given[tab.seed],
         "ignore_eos": given[tab.ignore_eos],
     }
-    # The form has no field for a side's own load profile: it stays the preset's.
-    profiles = [own.profile for own in preset.sides]
+    # The form has no field for a side's own load profile: it stays what it was.
+    profiles = [own.profile for own in base.sides]
     sides = tuple(side.model_copy(update={"profile": own}) for side, own in zip(sides, profiles, strict=True))
     workload = {
         "prompt": given[tab.prompt] or "",
@@ -180,9 +197,9 @@ def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
         "turns": _turns(given[tab.turns] or ""),
         "sampling": sampling,
     }
-    measurement, objective = measure_form.read(given[tab.measurement], preset)
+    measurement, objective = measure_form.read(given[tab.measurement], base)
     asked = validate(Workload, {**workload, "objective": objective}, where=Problem("ui.prompt"))
-    return Case(sides=sides, workload=asked, measurement=measurement), preset
+    return Case(sides=sides, workload=asked, measurement=measurement), base
 
 
 def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
@@ -216,9 +233,13 @@ def _turns(text: str) -> list[dict[str, str]]:
     return turns
 
 
-def _filled(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -> dict[Any, Any]:
+def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -> dict[Any, Any]:
+    """What to change so that the page holds this preset, or what a run of the history was."""
     workload, sampling = preset.workload, preset.workload.sampling
     changed: dict[Any, Any] = {
+        tab.base: preset,
+        tab.preset: preset.name if preset.name in presets.names() else None,
+        **side_count.updates(tab.count, len(preset.sides)),
         tab.card: card(preset, machine, locale),
         tab.prompt: workload.prompt,
         tab.system: workload.system or "",
@@ -240,7 +261,8 @@ def card(preset: Preset, machine: Machine, locale: Locale) -> str:
     """What a preset shows and needs."""
     parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
     parts.append(f"<p>{escape(preset.shows.in_locale(locale))}</p>")
-    parts.append(f"<p>{escape(say('ui.needs', locale, what=preset.needs.in_locale(locale)))}</p>")
+    if needs := preset.needs.in_locale(locale):
+        parts.append(f"<p>{escape(say('ui.needs', locale, what=needs))}</p>")
     if preset.gpu and not machine.gpus:
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
     return "".join(parts) + (paste.listed(preset.notes, locale, done=False) if preset.notes else "")

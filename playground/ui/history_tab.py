@@ -12,7 +12,7 @@ import gradio as gr
 from ..host import Host
 from ..store import Summary
 from ..text import Locale, say
-from . import sweep_view, view
+from . import kept, sweep_view, view
 from .labels import label, visitor_locale
 from .sweep_view import SweepView
 
@@ -30,21 +30,22 @@ class HistoryTab:
     refresh: gr.Button
     note: gr.HTML
     runs: gr.HTML
+    kept: gr.HTML
     sweep: SweepView
     panes: gr.HTML
     charts: gr.HTML
 
 
-def build(tab: gr.Tab) -> HistoryTab:
+def build(tab: gr.Tab, host: Host) -> HistoryTab:
     with gr.Row():
         text = gr.Textbox(label=label("hist_text"), placeholder=label("hist_text_placeholder"), min_width=160)
         model = gr.Textbox(label=label("hist_model"), min_width=160)
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs, sweep = view.run_list("runs"), sweep_view.build("history-points")
+    runs, actions, sweep = view.run_list("runs"), kept.build(host), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
-    return HistoryTab(tab, text, model, preset, refresh, note, runs, sweep, panes, charts)
+    return HistoryTab(tab, text, model, preset, refresh, note, runs, actions, sweep, panes, charts)
 
 
 def wire(tab: HistoryTab, host: Host) -> None:
@@ -66,17 +67,19 @@ def wire(tab: HistoryTab, host: Host) -> None:
     def opened(event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         if (sweep := host.history.sweep(event.run)) is not None:
-            return {**tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
+            offered = {tab.kept: kept.offers(sweep, locale)}
+            return {**offered, **tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
             return gr.skip()
         panes, charts = view.shown(host.config, run, locale)
-        return {**tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
+        offered = {tab.kept: kept.offers(run, locale)}
+        return {**offered, **tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
 
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    outputs = [*tab.sweep.outputs(), tab.panes, tab.charts]
+    outputs = [tab.kept, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts)
 

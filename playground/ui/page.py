@@ -10,8 +10,9 @@ import gradio as gr
 from .. import presets
 from ..engine import devices
 from ..host import Host
+from ..presets import Preset
 from ..text import Locale, say
-from . import compare_tab, history_tab, sweep_tab, sweeps, view
+from . import compare_tab, history_tab, kept, sweep_tab, sweeps, view
 from .labels import I18N, label, visitor_locale
 
 
@@ -22,30 +23,31 @@ def build(host: Host) -> gr.Blocks:
     page = gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)
     with page:
         header = gr.HTML(_header(machine, "en"), apply_default_css=False)
-        with gr.Tabs():
-            with gr.Tab(label("tab_compare")):
+        with gr.Tabs() as tabs:
+            with gr.Tab(label("tab_compare"), id="compare"):
                 compare = compare_tab.build(host, machine)
             with gr.Tab(label("tab_sweep"), id="sweep") as tab:
                 sweep = sweep_tab.build(tab, presets.load(presets.EMBEDDED))
             with gr.Tab(label("tab_history"), id="history") as tab:
-                history = history_tab.build(tab)
+                history = history_tab.build(tab, host)
         compare_tab.wire(compare, host, machine)
         sweeps.wire(sweep, compare, host)
         history_tab.wire(history, host)
+        kept.wire(history.kept, host, machine, tabs, compare, sweep)
 
-        async def arrive(preset: str, request: gr.Request) -> dict[Any, Any]:
+        async def arrive(base: Preset, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
             busy = host.latest is not None and not host.latest.finished
             return {
                 header: _header(machine, locale),
-                compare.card: compare_tab.card(presets.load(preset), machine, locale),
+                compare.card: compare_tab.card(base, machine, locale),
                 compare.controls.watch: gr.update(visible=busy),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }
 
         arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
-        page.load(arrive, compare.preset, arrived, show_progress="hidden")
+        page.load(arrive, compare.base, arrived, show_progress="hidden")
     return page
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
 from ..config import Config
 from ..domain import pasted
 from ..domain.errors import InvalidInput
@@ -23,13 +22,13 @@ from .labels import visitor_locale
 from .message import alert
 
 
-def wire(sides: Sequence[SideForm], preset: gr.Dropdown, config: Config) -> None:
-    """Connect the events. `preset`: the name of what the forms were filled from."""
+def wire(sides: Sequence[SideForm], base: gr.State, config: Config) -> None:
+    """Connect the events. `base`: what the forms were filled from."""
     for index in range(len(sides)):
-        _wire(index, sides, preset, config)
+        _wire(index, sides, base, config)
 
 
-def _wire(index: int, sides: Sequence[SideForm], preset: gr.Dropdown, config: Config) -> None:
+def _wire(index: int, sides: Sequence[SideForm], base: gr.State, config: Config) -> None:
     side = sides[index]
 
     def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
@@ -37,7 +36,7 @@ def _wire(index: int, sides: Sequence[SideForm], preset: gr.Dropdown, config: Co
             found = pasted.read(given[side.pasted] or "")
             settings, notes = allowed(config, found.settings, given[side.fields["runtime"]])
             labels = [str(given[one.fields["label"]]).strip() or "?" for one in sides]
-            label = renamed(labels, index, presets.load(given[preset]).sides, settings)
+            label = renamed(labels, index, given[base].sides, settings)
             return Side(label=label, engine=settings), [*found.notes, *notes]
 
         return _changed(side, filled, visitor_locale(request), done=True)
@@ -50,7 +49,7 @@ def _wire(index: int, sides: Sequence[SideForm], preset: gr.Dropdown, config: Co
     labels = {one.fields["label"] for one in sides}
     # An update that comes before the knobs were ever shown would leave their component empty for good.
     mounted = side.fill.click(lambda: gr.update(selected=form.KNOBS), None, side.engine, **shown)
-    mounted.then(on_fill, {side.pasted, preset, *labels, *fields}, side.outputs(), **shown)
+    mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **shown)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
 
 

@@ -88,11 +88,11 @@ class Sweeps:
         }
         shown |= self._unfinished(locale)
         try:
-            case, preset = compare_tab.read(self._compare, given)
+            case, base = compare_tab.read(self._compare, given)
         except PlaygroundError as error:
             return {**shown, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]
-        said = say("whatif.base", locale, preset=preset.name, sides=" | ".join(labels))
+        said = say("whatif.base", locale, preset=base.name, sides=" | ".join(labels))
         offered = [(say("whatif.each_side", locale), ""), *((name, name) for name in labels)]
         for fields in tab.knobs:
             value = given[fields.side] if given[fields.side] in labels else ""
@@ -213,7 +213,7 @@ class Sweeps:
 
     def _read(self, given: Mapping[Any, Any]) -> Sweep:
         """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
-        case, preset = compare_tab.read(self._compare, given)
+        case, base = compare_tab.read(self._compare, given)
         search = bool(given[self._tab.search])
         wanted = [
             fields
@@ -225,7 +225,7 @@ class Sweeps:
         knobs = [_knob(fields, given, case, search) for fields in wanted]
         values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
         plan = validate(SweepPlan, values, where=Problem("ui.tab_sweep"))
-        return new_sweep(plan, case, preset.name if case == preset.case else None)
+        return new_sweep(plan, case, compare_tab.preset_of(case, base))
 
 
 def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case, search: bool) -> Knob:

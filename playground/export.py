@@ -1,0 +1,42 @@
+"""A run or a sweep of the history as one file: all of it, its figures as a table, or a page that stands alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from .csv_text import csv_text
+from .domain.records import Run
+from .domain.sweep import Sweep
+from .html_report import html_report, sweep_html
+from .printed import json_text
+from .report import compare_document
+from .sweep_report import sweep_document
+from .sweep_tables import sweep_csv
+from .text import Locale
+
+Format = Literal["json", "csv", "html"]
+
+
+def exported(kept: Run | Sweep, form: Format, locale: Locale = "en") -> str:
+    """The file's text."""
+    if isinstance(kept, Sweep):
+        if form == "json":
+            return json_text(sweep_document(kept, locale))
+        return sweep_csv(kept) if form == "csv" else sweep_html(kept, locale)
+    if form == "json":
+        return json_text(compare_document(kept, locale))
+    return run_csv(kept) if form == "csv" else html_report(kept, locale)
+
+
+def run_csv(run: Run) -> str:
+    """One line a chunk: the raw timings, from which every figure follows."""
+    heads = ("run_id", "side", "round", "request", "sent_ms", "chunk", "ms_since_send", "tokens", "text")
+    rows: list[Sequence[object]] = [heads]
+    for side in run.sides:
+        for trial in side.trials:
+            for number, trace in enumerate(trial.requests):
+                one = [run.id, side.label, trial.round, number, trace.sent_ms]
+                for index, chunk in enumerate(trace.chunks):
+                    rows.append([*one, index, chunk.ms, chunk.tokens, chunk.text])
+    return csv_text(rows)
