@@ -154,6 +154,8 @@ async def tell_apart(grid: Sweep, best: int, chosen: int) -> None:
     async with own_host() as host:
         comparison = host.comparison(sides, grid.case.workload, measurement)
         await held(host, comparison)
+    if comparison.run.status != "done":
+        raise SystemExit(f"the last comparison ended as {comparison.run.status}: {comparison.run.problem}")
     for sentence in conclusions(comparison.run):
         print(say_problem(sentence))
 

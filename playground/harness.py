@@ -12,11 +12,10 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +23,55 @@ from .asking import AT_ONCE, OnProgress
 from .domain.errors import InvalidInput
 from .domain.measurement import Harness
 from .domain.records import HarnessEvidence, HarnessScores, Problem, Run
+from .engine.runtime import quiet_environment
 from .load.endpoint import Endpoint
 from .load.forward import reachable
-from .processes import run_lines
+from .processes import Guarded
 
 logger = logging.getLogger(__name__)
 
 MODELS = {"chat": "local-chat-completions", "completions": "local-completions"}
 PROGRESS = re.compile(r"Requesting API.*?(\d+)/(\d+) \[")
-# The end of what it says, for the log and for whoever wonders.
+# A line that says why a request failed says more than the traceback's last one.
+REFUSED = re.compile(r"API request failed.*")
+POLL_S = 0.5
+# For each side: no set of tasks may hold the engines for ever.
+LONGEST_S = 3600.0
 KEPT_LINES = 200
-# (task, metric) -> question -> score.
-Scores = dict[tuple[str, str], dict[int, float]]
+Key = tuple[str, str]
+
+
+@dataclass
+class Found:
+    """What one side came to. `scores`: task and metric -> question -> score; `lower`: where less is better."""
+
+    version: str = ""
+    scores: dict[Key, dict[int, float]] = field(default_factory=dict)
+    lower: set[Key] = field(default_factory=set)
+
+    def add(self, task: str, sample: Mapping[str, Any], higher_is_better: Mapping[str, Any]) -> None:
+        """One question. A metric whose value for it is no number (BLEU's, say) has no mean to compare."""
+        for metric in sample["metrics"]:
+            value = sample.get(metric)
+            if isinstance(value, bool | int | float):
+                filtered = sample.get("filter", "none")
+                key = (task, metric if filtered == "none" else f"{metric}, {filtered}")
+                self.scores.setdefault(key, {})[int(sample["doc_id"])] = float(value)
+                if higher_is_better.get(metric) is False:
+                    self.lower.add(key)
 
 
 class HarnessFailed(Exception):
-    """It ended without results; `said` is what it printed last, line by line."""
+    """It ended without results. `said` is what it printed last, line by line."""
 
     def __init__(self, said: Iterable[str]) -> None:
         super().__init__()
-        self.said = list(said)
+        self.said = list(said)[-KEPT_LINES:]
+
+    @property
+    def reason(self) -> str:
+        refused = [line for line in self.said if REFUSED.search(line)]
+        return (refused or self.said or [""])[-1]
 
 
 def installed() -> str | None:
@@ -60,102 +88,137 @@ def check(plan: Harness | None) -> None:
 async def examine(
     plan: Harness, run: Run, sides: Sequence[Endpoint], timeout_s: float, on_progress: OnProgress
 ) -> HarnessEvidence:
-    """Every side's score of every question. What fails is told in `problem`; nothing of that raises. Cancel it to
-    stop: its commands end."""
-    done = [(0, 0)] * len(sides)
-
-    def heard(side: int) -> Callable[[int, int], None]:
-        def hear(answered: int, asked: int) -> None:
-            done[side] = (answered, asked)
-            on_progress(sum(a for a, _ in done), sum(b for _, b in done))
-
-        return hear
-
-    on_progress(0, 0)
-    found: list[tuple[str, Scores]] = []
+    """Every side's score of every question. What fails is told in `problem`, beside what was found before; nothing
+    of that raises. Cancel it to stop: its command ends."""
+    found = [Found() for _ in sides]
+    problem: Problem | None = None
     for index, endpoint in enumerate(sides):
+
+        def hear(done: int, total: int, before: int = index) -> None:
+            # Each side is asked the same.
+            on_progress(before * total + done, len(sides) * total)
+
         try:
-            found.append(await _evaluated(plan, endpoint, timeout_s, heard(index)))
+            found[index] = await _evaluated(plan, endpoint, timeout_s, hear)
         except HarnessFailed as error:
             label = run.sides[index].label
             logger.error("run %s: lm-evaluation-harness on %s:\n%s", run.id, label, "\n".join(error.said))
-            params: dict[str, object] = {"side": label, "said": "".join(error.said[-1:]), "run": run.id}
-            return HarnessEvidence("", problem=Problem("harness.failed", params))
-    scores = tuple(_side_by_side([own for _, own in found]))
-    return HarnessEvidence(found[0][0], scores, None if scores else Problem("harness.no_scores"))
+            problem = Problem("harness.failed", {"side": label, "said": error.reason, "run": run.id})
+            break
+    scores = tuple(_side_by_side(found))
+    if problem is None and not scores:
+        problem = Problem("harness.no_scores")
+    return HarnessEvidence(found[0].version, scores, problem)
 
 
 async def _evaluated(
     plan: Harness, endpoint: Endpoint, timeout_s: float, hear: Callable[[int, int], None]
-) -> tuple[str, Scores]:
-    """The harness's version, and one side's scores."""
-    said: deque[str] = deque(maxlen=KEPT_LINES)
-    with tempfile.TemporaryDirectory(prefix="harness-") as place:
-        async with reachable(endpoint) as url:
-            command = _command(plan, endpoint, url, timeout_s, place)
-            try:
-                async for line in run_lines(command, environment=_environment(endpoint)):
-                    if progress := PROGRESS.search(line):
-                        hear(int(progress[1]), int(progress[2]))
-                    else:
-                        said.append(endpoint.without_key(line.strip()))
-            except (subprocess.CalledProcessError, OSError):
-                raise HarnessFailed(said) from None
-        return await asyncio.to_thread(_results, Path(place))
+) -> Found:
+    """Raises HarnessFailed."""
+    with tempfile.TemporaryDirectory(prefix="harness-") as name:
+        place = Path(name)
+        try:
+            async with reachable(endpoint) as url:
+                settings = place / "settings.yaml"
+                # JSON is YAML. The folder is nobody else's, and the key is on no command line.
+                settings.write_text(json.dumps(_settings(plan, endpoint, url, timeout_s, place / "results")))
+                await _finished(
+                    [installed() or "lm_eval", "run", "--config", str(settings)], place, hear, endpoint
+                )
+            return await asyncio.to_thread(_results, place / "results")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            logger.exception("lm-evaluation-harness's results can't be read")
+            raise HarnessFailed([repr(error)]) from error
 
 
-def _command(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, output: str) -> list[str]:
-    model = {
-        "model": endpoint.model,
-        "base_url": url + endpoint.path,
-        "num_concurrent": AT_ONCE,
-        "max_retries": 2,
-        "timeout": int(timeout_s),
-        "tokenizer_backend": None,
-        "tokenized_requests": False,
+async def _finished(
+    command: Sequence[str], place: Path, hear: Callable[[int, int], None], endpoint: Endpoint
+) -> None:
+    """Returns when the command has ended well; it can't outlive this process. Raises HarnessFailed."""
+    log, empty = place / "log", place / "empty"
+    empty.mkdir()
+    # In an empty folder: a task's name would also mean a folder of that name.
+    guarded = await asyncio.to_thread(Guarded.start, command, environment(), log, folder=empty)
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            while not await guarded.ended_within(POLL_S):
+                done, total = progress(log.read_text("utf-8", errors="replace"))
+                hear(done, total)
+    except TimeoutError:
+        raise HarnessFailed([f"not finished after {LONGEST_S / 60:.0f} min"]) from None
+    finally:
+        code = await guarded.end()
+    if code != 0:
+        raise HarnessFailed(
+            endpoint.without_key(line) for line in _lines(log.read_text("utf-8", errors="replace"))
+        )
+
+
+def progress(log: str) -> tuple[int, int]:
+    """(answered, asked) so far. It asks in groups, each with a bar of its own that begins at 0."""
+    done = total = before = 0
+    for found in PROGRESS.finditer(log):
+        answered, asked = int(found[1]), int(found[2])
+        if answered < done or (asked != total and total):
+            before += total
+        done, total = answered, asked
+    return before + done, before + total
+
+
+def _lines(log: str) -> Iterator[str]:
+    for line in log.replace("\r", "\n").split("\n"):
+        if line.strip() and not PROGRESS.search(line):
+            yield line.strip()
+
+
+def _settings(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, output: Path) -> dict[str, Any]:
+    return {
+        "model": MODELS[endpoint.api],
+        "model_args": {
+            "model": endpoint.model,
+            "base_url": url + endpoint.path,
+            "header": dict(endpoint.headers) or {"Authorization": "Bearer none"},
+            "num_concurrent": AT_ONCE,
+            "max_retries": 3,
+            "timeout": int(timeout_s),
+            "tokenizer_backend": None,
+            "tokenized_requests": False,
+        },
+        "tasks": [str(Path(task).absolute()) if "/" in task or "." in task else task for task in plan.tasks],
+        "limit": plan.limit,
+        "apply_chat_template": endpoint.api == "chat",
+        "output_path": str(output),
+        "log_samples": True,
     }
-    # As JSON: in a list of name=value a model's name could bring more of them.
-    asked = ["--model", MODELS[endpoint.api], "--model_args", json.dumps(model), "--tasks", ",".join(plan.tasks)]
-    asked += [] if plan.limit is None else ["--limit", str(plan.limit)]
-    asked += ["--apply_chat_template"] if endpoint.api == "chat" else []
-    return [installed() or "lm_eval", *asked, "--output_path", output, "--log_samples"]
 
 
-def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """Ours, with the endpoint's key. A proxy is for its data sets, not for loopback."""
-    key = endpoint.headers.get("Authorization", "Bearer none").removeprefix("Bearer ")
-    direct = ",".join(filter(None, [os.environ.get("no_proxy"), "127.0.0.1"]))
-    return {**os.environ, "OPENAI_API_KEY": key, "no_proxy": direct, "NO_PROXY": direct}
+def environment() -> dict[str, str]:
+    """Ours without its secrets: tasks are other people's code. A proxy is for data sets, not for loopback."""
+    kept = quiet_environment()
+    kept.pop("OPENAI_API_KEY", None)
+    given = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1")
+    direct = ",".join(filter(None, given))
+    return {**kept, "no_proxy": direct, "NO_PROXY": direct}
 
 
-def _results(place: Path) -> tuple[str, Scores]:
+def _results(place: Path) -> Found:
     """From the files that it leaves: one with all results, and for each task one with a line a question."""
     summary = next(place.rglob("results_*.json"), None)
     if summary is None:
         raise HarnessFailed(["no results"])
-    version = str(json.loads(summary.read_text("utf-8")).get("lm_eval_version", ""))
-    scores: Scores = {}
+    results = json.loads(summary.read_text("utf-8"))
+    found = Found(str(results.get("lm_eval_version", "")))
     for file in sorted(place.rglob("samples_*.jsonl")):
         # samples_TASK_DATE.jsonl
         task = file.stem.removeprefix("samples_").rpartition("_")[0]
-        for line in file.read_text("utf-8").splitlines():
-            _add(scores, task, json.loads(line))
-    return version, scores
+        # Not splitlines: an answer may hold other separators of lines.
+        for line in filter(None, file.read_text("utf-8").split("\n")):
+            found.add(task, json.loads(line), results.get("higher_is_better", {}).get(task, {}))
+    return found
 
 
-def _add(scores: Scores, task: str, sample: dict[str, Any]) -> None:
-    """A metric whose value for one question is no number (BLEU's, say) has no mean to compare."""
-    for metric in sample["metrics"]:
-        value = sample.get(metric)
-        if isinstance(value, bool | int | float):
-            filtered = sample.get("filter", "none")
-            name = metric if filtered == "none" else f"{metric}, {filtered}"
-            scores.setdefault((task, name), {})[int(sample["doc_id"])] = float(value)
-
-
-def _side_by_side(sides: Sequence[Scores]) -> Iterable[HarnessScores]:
-    for key in dict.fromkeys(key for own in sides for key in own):
-        questions = sorted({question for own in sides for question in own.get(key, {})})
-        yield HarnessScores(
-            *key, tuple(tuple(own.get(key, {}).get(question) for question in questions) for own in sides)
-        )
+def _side_by_side(sides: Sequence[Found]) -> Iterator[HarnessScores]:
+    for key in dict.fromkeys(key for own in sides for key in own.scores):
+        questions = sorted({question for own in sides for question in own.scores.get(key, {})})
+        rows = tuple(tuple(own.scores.get(key, {}).get(question) for question in questions) for own in sides)
+        yield HarnessScores(*key, rows, higher_is_better=all(key not in own.lower for own in sides))

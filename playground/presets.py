@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +64,11 @@ class Preset(Frozen):
         """What was read in a preset's file otherwise than it is written: old names, translated."""
         return self._notes
 
+    def with_notes(self, notes: Iterable[Problem]) -> Preset:
+        made = self.model_copy()
+        made._notes = tuple(notes)
+        return made
+
     @property
     def case(self) -> Case:
         """What a sweep of it starts from."""
@@ -74,6 +79,11 @@ def names() -> list[str]:
     """All presets: the embedded default, then those that run anywhere, then those that need a GPU."""
     needs_gpu = {path.stem: _needs_gpu(path) for path in FOLDER.glob("*.toml")}
     return sorted(needs_gpu, key=lambda name: (name != EMBEDDED, needs_gpu[name], name))
+
+
+def is_shipped(preset: Preset) -> bool:
+    """Whether it is one of ours: others may name files that a visitor must not reach."""
+    return preset.name in names()
 
 
 def _needs_gpu(path: Path) -> bool:
@@ -105,8 +115,7 @@ def load(name_or_path: str) -> Preset:
     common = _modernised(common, f"{path.name}, common", notes)
     document["sides"] = [_side(common, side, path.name, notes) for side in sides]
     preset = validate(Preset, {"name": path.stem, **document}, where=path.name)
-    preset._notes = tuple(notes)
-    return preset
+    return preset.with_notes(notes)
 
 
 def _modernised(settings: Mapping[str, Any], where: str, notes: list[Problem]) -> dict[str, Any]:

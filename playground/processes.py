@@ -24,9 +24,14 @@ class Guarded:
 
     @classmethod
     def start(
-        cls, command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float = 10.0
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        grace_s: float = 10.0,
+        folder: Path | None = None,
     ) -> Guarded:
-        """Start `command` under a guard of its own; `log` is truncated first."""
+        """Start `command` in `folder` under a guard of its own; `log` is truncated first."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
@@ -36,6 +41,7 @@ class Guarded:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
+                cwd=folder,
                 start_new_session=True,
             )
         return cls(process, log)

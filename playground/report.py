@@ -134,7 +134,12 @@ def _harness(run: Run, locale: Locale) -> dict[str, Any] | None:
         "version": found.version,
         "problem": problem_document(found.problem, locale),
         "scores": [
-            {"task": own.task, "metric": own.metric, "scores": dict(zip(labels, own.scores, strict=True))}
+            {
+                "task": own.task,
+                "metric": own.metric,
+                "higher_is_better": own.higher_is_better,
+                "scores": dict(zip(labels, own.scores, strict=True)),
+            }
             for own in found.scores
         ],
         "statements": [say_problem(sentence, locale) for sentence in harness_statements(run)],

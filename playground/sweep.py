@@ -13,7 +13,7 @@ from statistics import fmean, median
 from . import prepare
 from .compare import Comparison, new_run_id
 from .config import Config
-from .domain.errors import PlaygroundError
+from .domain.errors import InvalidInput, PlaygroundError
 from .domain.knobs import Case, label_of
 from .domain.measurement import MIN_ROUNDS, Measurement
 from .domain.records import Problem, Status
@@ -47,6 +47,8 @@ WORTH_S = 15.0
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
+    if case.measurement.harness is not None:
+        raise InvalidInput("harness.not_in_sweep")
     now = datetime.now().astimezone()
     # A letter and a label may name the same side: whether the knobs differ shows only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]

@@ -15,7 +15,7 @@ from playground.presets import Preset
 from playground.sweep import new_sweep
 from playground.ui import compare_tab, side_count
 from playground.ui.compare_tab import CompareTab
-from playground.ui.kept import as_preset
+from playground.ui.origin import as_preset
 
 Page = dict[Any, Any]
 
@@ -62,7 +62,7 @@ def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:  #
     given[tab.sides[1].fields["k"]] = 7
     for _ in range(3):
         take(given, side_count.added(tab.count, tab.base, tab.sides, given))
-    sides = compare_tab.read(tab, given)[0].sides
+    sides = compare_tab.read(tab, host, given)[0].sides
     last = preset.sides[1].label
     assert [side.label for side in sides] == [preset.sides[0].label, last, f"{last} (2)", f"{last} (3)"]
     assert sides[1].engine == sides[2].engine == sides[3].engine != preset.sides[1].engine
@@ -82,6 +82,11 @@ def test_a_run_is_loaded_as_it_was(tab: CompareTab, host: Host, mode: Any) -> No
         given[tab.prompt] = prompt
         run = compare_tab._comparison(tab, host, given, mode).run
         assert run.preset == name
+        if name is None:
+            # What the form has no field for.
+            sampling = run.workload.sampling.model_copy(update={"min_p": 0.1, "stop": ("END",)})
+            run.workload = run.workload.model_copy(update={"sampling": sampling})
+        host.history.begin(run)
         page = just_opened(tab)
         fill(tab, page, as_preset(run))
         again = compare_tab._comparison(tab, host, page, mode).run

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psutil
 import pytest
 from conftest import until
 from fake_server import MODEL, FakeServer, Steady
@@ -16,7 +18,7 @@ from test_attached import at, attached
 from test_compare import fake_runtime, host  # noqa: F401
 from test_schema import check
 
-from playground import harness
+from playground import harness, presets
 from playground.conclusions import conclusions
 from playground.domain.errors import InvalidInput
 from playground.domain.harness import Mean, graded, harness_statements, mean_difference, means
@@ -28,6 +30,7 @@ from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
 from playground.report import compare_document
 from playground.store import History
+from playground.sweep import new_sweep
 from playground.text import say_problem
 
 RIGHT = HarnessScores("gsm8k", "exact_match, strict", ((1.0, 1.0, 0.0, None), (1.0, 0.0, 0.0, 0.0)))
@@ -111,14 +114,94 @@ def test_a_name_is_no_argument(task: str) -> None:
         Harness(tasks=(task,))
 
 
-def test_a_model_s_name_brings_no_arguments() -> None:
-    """Else it could send the harness to another server."""
-    endpoint = Endpoint("m,base_url=http://elsewhere", host="127.0.0.1", port=1)
-    command = harness._command(Harness(tasks=("gsm8k",), limit=None), endpoint, endpoint.url, 60, "/tmp/out")
-    given = json.loads(command[command.index("--model_args") + 1])
+def test_what_it_is_told(tmp_path: Path) -> None:
+    """A model's name is one value, whatever is in it; a key goes to its own endpoint, on no command line."""
+    endpoint = Endpoint.from_url("https://example.com/api", "m,base_url=http://elsewhere", key="SECRET")
+    settings = harness._settings(Harness(tasks=("gsm8k", "own.yaml")), endpoint, endpoint.url, 60, tmp_path)
+    given = settings["model_args"]
     assert given["model"] == "m,base_url=http://elsewhere"
-    assert given["base_url"] == "http://127.0.0.1:1/v1/chat/completions"
-    assert "--limit" not in command
+    assert given["base_url"] == "https://example.com/api/v1/chat/completions"
+    assert given["header"] == {"Authorization": "Bearer SECRET"}
+    # It runs in another folder.
+    assert settings["tasks"] == ["gsm8k", str(Path("own.yaml").absolute())]
+    assert settings["limit"] is None
+
+
+def test_tasks_are_other_people_s_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They get no secret, and reach their data sets as this host does."""
+    for name in ("PLAYGROUND_AUTH", "PLAYGROUND_ENDPOINT_KEYS", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "SECRET")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("NO_PROXY", "mirror.example")
+    given = harness.environment()
+    assert "SECRET" not in given.values()
+    assert given["NO_PROXY"] == given["no_proxy"] == "mirror.example,127.0.0.1"
+
+
+# What it leaves
+
+
+def left(place: Path, *samples: str, **summary: Any) -> harness.Found:
+    (place / "results_now.json").write_text(json.dumps({"lm_eval_version": "0.4.13", **summary}))
+    (place / "samples_two_words_2026-11-30T00-00-00.jsonl").write_text("".join(f"{line}\n" for line in samples))
+    return harness._results(place)
+
+
+def sample(number: int, **scores: object) -> str:
+    answer = "a\u2028b\u0085c"
+    return json.dumps(
+        {"doc_id": number, "resps": [[answer]], "metrics": list(scores), "filter": "none", **scores},
+        ensure_ascii=False,
+    )
+
+
+def test_what_it_leaves_is_read(tmp_path: Path) -> None:
+    """Also where an answer holds separators of lines; what has no number for a question is left out."""
+    found = left(
+        tmp_path,
+        sample(1, exact_match=1.0, bleu=["a", "b"], wer=0.0),
+        sample(0, exact_match=False, bleu=["a", "b"], wer=1.0),
+        higher_is_better={"two_words": {"exact_match": True, "wer": False}},
+    )
+    assert found.scores[("two_words", "exact_match")] == {1: 1.0, 0: 0.0}
+    assert found.lower == {("two_words", "wer")}
+    exact, wer = harness._side_by_side([found, harness.Found()])
+    assert (exact.scores, graded(exact)) == (((0.0, 1.0), (None, None)), False)
+    # An error rate of 1 is not "right".
+    assert graded(wer)
+
+
+def test_nothing_left_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(harness.HarnessFailed):
+        harness._results(tmp_path)
+
+
+def test_the_reason_is_the_request_s_own() -> None:
+    lines = ["x", "API request failed! Status code: 400, Response text: too long", "Traceback", "HTTPError: 400"]
+    assert "too long" in harness.HarnessFailed(lines).reason
+    assert harness.HarnessFailed(["Tasks not found"]).reason == "Tasks not found"
+
+
+@pytest.mark.parametrize(
+    ("log", "done"),
+    [
+        ("", (0, 0)),
+        ("Requesting API:  50%|##  | 5/10 [00:01<00:01]", (5, 10)),
+        # The next group has a bar of its own.
+        ("Requesting API: 100%|####| 10/10 [\rRequesting API:   0%| | 0/4 [\rRequesting API: 1/4 [", (11, 14)),
+    ],
+)
+def test_progress_only_grows(log: str, done: tuple[int, int]) -> None:
+    assert harness.progress(log) == done
+
+
+def test_a_sweep_can_t_include_it() -> None:
+    preset = presets.load("smollm2-k-1-to-10-ngram")
+    assert preset.sweep is not None
+    measurement = preset.measurement.model_copy(update={"harness": Harness(tasks=("gsm8k",))})
+    with pytest.raises(InvalidInput) as raised:
+        new_sweep(preset.sweep, preset.case.model_copy(update={"measurement": measurement}))
+    assert raised.value.message_id == "harness.not_in_sweep"
 
 
 # Itself
@@ -138,6 +221,25 @@ async def test_one_on_tcp_is_reached_where_it_is() -> None:
     endpoint = Endpoint.from_url("https://example.com/api", "m")
     async with reachable(endpoint) as url:
         assert url == endpoint.url
+
+
+async def test_stopped_it_is_gone(host: Host, lm_eval: None) -> None:  # noqa: F811
+    plan = PLAN.model_copy(update={"check_accuracy": False, "harness": Harness(tasks=("no_such_task",))})
+    async with FakeServer(Steady(rate=500)) as server:
+        comparison = host.comparison((attached("one", at(server)), attached("two", at(server))), ASKED, plan)
+        await host.start(comparison, "a test")
+        await until(lambda: bool(harnesses()), within_s=120)
+        [process] = harnesses()
+        comparison.stop()
+        await until(lambda: comparison.finished)
+    assert (comparison.run.status, comparison.run.harness) == ("stopped", None)
+    assert not process.is_running()
+
+
+def harnesses() -> list[psutil.Process]:
+    """Those that this process started, guards aside."""
+    own = psutil.Process().children(recursive=True)
+    return [each for each in own if each.cmdline()[1:2] and each.cmdline()[1].endswith("/lm_eval")]
 
 
 async def test_what_it_could_not_do_is_said(host: Host, lm_eval: None) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
-from playground.domain.measurement import Measurement, SyntheticPrompts
+from playground.domain.measurement import Harness, Measurement, SyntheticPrompts
 from playground.domain.workload import RampProfile, RateProfile
 from playground.presets import Preset
 from playground.text import LOCALES, say_problem
@@ -173,3 +173,53 @@ def test_every_field_and_choice_has_a_text() -> None:
         assert {
             f"{name}.{one}" for name, choices in measure_form.CHOICES.items() for one in choices
         } <= texts.keys()
+
+
+@pytest.fixture
+def harness_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure_form.harness, "installed", lambda: "/bin/lm_eval")
+
+
+def test_tasks_of_the_harness(preset: Preset, harness_here: None) -> None:
+    read, _ = measure_form.read(filled(preset, tasks="gsm8k, ifeval", limit=""), preset)
+    assert read.harness == Harness(tasks=("gsm8k", "ifeval"))
+    shown = with_measurement(preset, harness={"tasks": ["gsm8k"], "limit": 7})
+    assert measure_form.read(filled(shown), shown)[0].harness == Harness(tasks=("gsm8k",), limit=7)
+    assert measure_form.read(filled(preset), preset)[0].harness is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "said", "key"),
+    [
+        ({"tasks": "/etc/passwd"}, "harness.only_names", "tasks"),
+        ({"tasks": "gsm8k, ../own.yaml"}, "harness.only_names", "tasks"),
+        ({"tasks": "-x"}, "harness.only_names", "tasks"),
+        ({"tasks": "gsm8k", "limit": "0"}, "measure.bad_field", "limit"),
+    ],
+)
+def test_what_no_visitor_may_ask_of_it(
+    preset: Preset, harness_here: None, typed: dict[str, str], said: str, key: str
+) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        measure_form.read(filled(preset, **typed), preset)
+    assert (raised.value.message_id, raised.value.params["key"]) == (said, key)
+
+
+def test_where_it_is_not_installed_the_page_asks_it_nothing(
+    preset: Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure_form.harness, "installed", lambda: None)
+    shown = with_measurement(preset, harness={"tasks": ["gsm8k"]})
+    assert measure_form.read(filled(shown), shown)[0].harness is None
+
+
+def test_a_run_of_the_history_opens_no_file(preset: Preset, uploads: Path, harness_here: None) -> None:
+    """Whoever ran it from the command line could name any; whoever loads it may not read them."""
+    given = {"prompts": "/somewhere/own.txt", "harness": {"tasks": ["/somewhere/own.yaml"]}}
+    kept = with_measurement(preset, **given).model_copy(update={"name": "20261130-120000-abcd"})
+    with pytest.raises(InvalidInput) as raised:
+        measure_form.read(filled(kept), kept)
+    assert raised.value.message_id == "measure.no_upload"
+    with pytest.raises(InvalidInput) as raised:
+        measure_form.read(filled(kept, prompts="own"), kept)
+    assert raised.value.message_id == "harness.only_names"

@@ -37,8 +37,8 @@ class Mean:
 
 
 def graded(scores: HarnessScores) -> bool:
-    """Whether some question is neither right nor wrong."""
-    return any(score not in (None, 0, 1) for own in scores.scores for score in own)
+    """Whether a score says more, or something else, than right or wrong."""
+    return not scores.higher_is_better or any(score not in (None, 0, 1) for own in scores.scores for score in own)
 
 
 def means(scores: HarnessScores) -> list[Mean | None]:

@@ -31,7 +31,7 @@ class Harness(Frozen):
     """
 
     tasks: Annotated[tuple[TaskName, ...], Field(min_length=1, max_length=16)]
-    limit: Annotated[int, Field(ge=1, le=100_000)] | None = 100
+    limit: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
 class Measurement(Frozen):

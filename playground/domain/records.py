@@ -211,6 +211,7 @@ class HarnessScores:
     task: str
     metric: str
     scores: tuple[tuple[float | None, ...], ...]
+    higher_is_better: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,29 +14,45 @@ BLOCK = 65536
 
 @asynccontextmanager
 async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
-    """Its base URL over TCP. For a Unix socket that of a port on loopback, which leads there meanwhile."""
+    """Its base URL over TCP. For a Unix socket that of a port on loopback, which leads there meanwhile: whoever
+    else is on this machine could use it, too."""
     if endpoint.uds is None:
         yield endpoint.url
         return
-    uds = endpoint.uds
+    uds, serving = endpoint.uds, set[asyncio.Task[None]]()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_joined(reader, writer, uds))
+        serving.add(task)
+        task.add_done_callback(serving.discard)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{endpoint.base_path}"
+    finally:
+        server.close()
+        # Not wait_closed: an engine that reads no more would keep its connection, and us, for ever.
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+async def _joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uds: str) -> None:
+    """Copy both ways until both ends are closed."""
+    try:
         with contextlib.suppress(OSError):
             engine_reader, engine_writer = await asyncio.open_unix_connection(uds)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_copy(reader, engine_writer))
-                group.create_task(_copy(engine_reader, writer))
+            await asyncio.gather(_copy(reader, engine_writer), _copy(engine_reader, writer))
+    finally:
         writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}{endpoint.base_path}"
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     """Until either end is closed."""
-    with contextlib.suppress(OSError):
-        while block := await source.read(BLOCK):
-            target.write(block)
-            await target.drain()
-    target.close()
+    try:
+        with contextlib.suppress(OSError):
+            while block := await source.read(BLOCK):
+                target.write(block)
+                await target.drain()
+    finally:
+        target.close()

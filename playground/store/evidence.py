@@ -52,8 +52,8 @@ def accuracy_of(text: str) -> AccuracyEvidence:
 
 
 def harness_row(evidence: HarnessEvidence) -> str:
-    """Scores as [task, metric, [each side's score of each question, ...]]."""
-    scores = [[own.task, own.metric, own.scores] for own in evidence.scores]
+    """Scores as [task, metric, [each side's score of each question, ...], whether higher is better]."""
+    scores = [[own.task, own.metric, own.scores, own.higher_is_better] for own in evidence.scores]
     return json.dumps(
         {"version": evidence.version, "scores": scores, "problem": problem_text(evidence.problem)},
         ensure_ascii=False,
@@ -62,5 +62,8 @@ def harness_row(evidence: HarnessEvidence) -> str:
 
 def harness_of(text: str) -> HarnessEvidence:
     values = json.loads(text)
-    scores = (HarnessScores(task, metric, tuple(map(tuple, own))) for task, metric, own in values["scores"])
+    scores = (
+        HarnessScores(task, metric, tuple(map(tuple, own)), higher)
+        for task, metric, own, higher in values["scores"]
+    )
     return HarnessEvidence(values["version"], tuple(scores), problem_of(values["problem"]))

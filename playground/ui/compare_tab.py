@@ -24,6 +24,7 @@ from ..text import Locale, say
 from . import form, measure_form, paste, preflight_panel, remedies, runs, side_count, view
 from .labels import label, visitor_locale
 from .message import Place
+from .origin import filled_from, origin, preset_of
 from .runs import Controls
 
 ROLES = ("user", "assistant")
@@ -31,10 +32,9 @@ ROLES = ("user", "assistant")
 
 @dataclass
 class CompareTab:
-    """The components that events read and change. `base` is the Preset that the fields were filled from: a shipped
-    one, or what a run of the history holds."""
+    """The components that events read and change. `base` tells what the fields were filled from: see origin.py."""
 
-    base: gr.State
+    base: gr.Textbox
     preset: gr.Dropdown
     card: gr.HTML
     settings: gr.Accordion
@@ -112,7 +112,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         measurement = measure_form.build(first)
     controls = runs.build()
     return CompareTab(
-        base=gr.State(first),
+        base=gr.Textbox(origin(first), visible=False),
         preset=preset,
         card=shown,
         settings=settings,
@@ -155,32 +155,28 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
-    view.emptied_by(tab.preflight.result, tab.fields())
-    paste.wire(tab.sides, tab.base, host.config)
+    view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
+    paste.wire(tab.sides, tab.base, host)
     side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
 def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Raises InvalidInput."""
-    case, base = read(tab, given)
+    case, base = read(tab, host, given)
     measurement = case.measurement if mode == "measured" else None
     # A race has no measurement to change.
     own = case if measurement else case.model_copy(update={"measurement": base.measurement})
     return host.comparison(case.sides, case.workload, measurement, preset=preset_of(own, base))
 
 
-def preset_of(case: Case, base: Preset) -> str | None:
-    """The name of the shipped preset that the fields were filled from, unless something was changed since."""
-    unchanged = base.name in presets.names() and presets.load(base.name).case == case
-    return base.name if unchanged else None
-
-
-def read(tab: CompareTab, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
+def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
     """Turn what the page holds into frozen settings at once; also what it was filled from. Raises InvalidInput."""
-    base: Preset = given[tab.base]
+    base = filled_from(host, given[tab.base])
     sides = tuple(form.read(side, given)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
+        # The form has no field for the rest.
+        **base.workload.sampling.model_dump(),
         "max_tokens": given[tab.max_tokens],
         "temperature": given[tab.temperature],
         "top_p": (given[tab.top_p] or "").strip() or None,
@@ -237,8 +233,8 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
     """What to change so that the page holds this preset, or what a run of the history was."""
     workload, sampling = preset.workload, preset.workload.sampling
     changed: dict[Any, Any] = {
-        tab.base: preset,
-        tab.preset: preset.name if preset.name in presets.names() else None,
+        tab.base: origin(preset),
+        tab.preset: preset.name if presets.is_shipped(preset) else None,
         **side_count.updates(tab.count, len(preset.sides)),
         tab.card: card(preset, machine, locale),
         tab.prompt: workload.prompt,

@@ -81,7 +81,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
     outputs = [tab.kept, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts)
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.kept: kept.offers})
 
 
 def _cells(item: Summary, locale: Locale) -> list[str]:

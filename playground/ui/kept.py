@@ -7,20 +7,21 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from .. import presets
-from ..domain.knobs import Case
-from ..domain.measurement import Measurement
+from ..config import Config
 from ..domain.records import Run
+from ..domain.settings import EngineSettings
 from ..domain.sides import Side
 from ..domain.sweep import Sweep
 from ..engine.devices import Machine
 from ..export import Format, exported
 from ..host import Host
-from ..presets import Localised, Preset
-from ..text import LOCALES, Locale, say
+from ..presets import Preset
+from ..text import Locale, say
 from . import compare_tab, sweep_tab, view
 from .compare_tab import CompareTab
 from .labels import visitor_locale
+from .origin import as_preset, found
+from .paste import allowed
 from .sweep_tab import SweepTab
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -32,10 +33,10 @@ def build(host: Host) -> gr.HTML:
     def file_text(asked: object) -> str:
         """Of a run or a sweep, by its id."""
         given = asked if isinstance(asked, dict) else {}
-        found = _found(host, str(given.get("run")))
+        kept = found(host, str(given.get("run")))
         form = next((form for form in FORMATS if form == given.get("form")), None)
         locale: Locale = "zh-CN" if given.get("locale") == "zh-CN" else "en"
-        return "" if found is None or form is None else exported(found, form, locale)
+        return "" if kept is None or form is None else exported(kept, form, locale)
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',
@@ -58,47 +59,27 @@ def wire(
     """A click loads the settings, and shows the tab that holds them."""
 
     def load(event: gr.EventData, request: gr.Request) -> Any:
-        found = _found(host, event.run)
-        if found is None:
+        kept = found(host, event.run)
+        if kept is None:
             return gr.skip()
-        preset = as_preset(found)
+        preset = allowed_here(host.config, as_preset(kept))
         filled = compare_tab.filling(compare, preset, machine, visitor_locale(request))
-        if isinstance(found, Sweep):
+        if isinstance(kept, Sweep):
             filled |= sweep_tab.filling(sweeps, preset)
-        return {**filled, tabs: gr.update(selected="sweep" if isinstance(found, Sweep) else "compare")}
+        return {**filled, tabs: gr.update(selected="sweep" if isinstance(kept, Sweep) else "compare")}
 
     outputs = [tabs, *compare.filled(), *sweeps.filled()]
     actions.click(load, None, outputs, show_progress="hidden", concurrency_limit=None)
 
 
-def as_preset(kept: Run | Sweep) -> Preset:
-    """What it was started from: the shipped preset if it is that one still, else one of its own under its id."""
-    shipped = presets.load(kept.preset) if kept.preset in presets.names() else None
-    if isinstance(kept, Sweep):
-        case, plan = kept.case, kept.plan
-    else:
-        sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in kept.sides)
-        # A race has none of its own.
-        usual = shipped.measurement if shipped else Measurement()
-        case, plan = Case(sides=sides, workload=kept.workload, measurement=kept.measurement or usual), None
-    if shipped is not None and shipped.case == case:
-        return shipped if plan is None else shipped.model_copy(update={"sweep": plan})
-    return Preset(
-        name=kept.id,
-        title=_localised("kept.title", id=kept.id),
-        shows=_localised("kept.shows", time=kept.created_at.replace("T", " ")[:16]),
-        needs=Localised.model_validate({"en": "", "zh-CN": ""}),
-        gpu=False,
-        sides=case.sides,
-        workload=case.workload,
-        measurement=case.measurement,
-        sweep=plan,
-    )
-
-
-def _localised(sentence: str, **params: object) -> Localised:
-    return Localised.model_validate({locale: say(sentence, locale, **params) for locale in LOCALES})
-
-
-def _found(host: Host, kept_id: str) -> Run | Sweep | None:
-    return host.history.sweep(kept_id) or host.history.get(kept_id)
+def allowed_here(config: Config, preset: Preset) -> Preset:
+    """Without what this host lets no page set, which its form could neither show nor clear; the notes say what."""
+    sides, notes = list[Side](), list(preset.notes)
+    for side in preset.sides:
+        if isinstance(side.engine, EngineSettings):
+            engine, said = allowed(config, side.engine, side.engine.runtime)
+            # What stays is no news here.
+            notes += said if engine != side.engine else []
+            side = side.model_copy(update={"engine": engine})
+        sides.append(side)
+    return preset.with_notes(notes).model_copy(update={"sides": tuple(sides)})

@@ -17,7 +17,7 @@ from ..domain.measurement import Measurement, SyntheticPrompts
 from ..domain.records import Problem
 from ..domain.validation import ModelT, validate
 from ..domain.workload import Objective
-from ..presets import Preset
+from ..presets import Preset, is_shipped
 from ..text import LOCALES, Locale, say, say_problem
 from . import view
 
@@ -64,7 +64,7 @@ DEFAULTS = {
     "limit": "100",
 }
 # A visitor names tasks, and no file of this machine.
-TASK = re.compile(r"[\w-]+")
+TASK = re.compile(r"\w[\w-]*")
 
 
 def build(preset: Preset) -> gr.HTML:
@@ -196,16 +196,20 @@ def _prompts(given: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts
     if chosen == "file":
         if not given["file"]:
             raise InvalidInput("measure.no_upload")
-        return given["file"] if given["file"] == preset.measurement.prompts else str(_uploaded(given["file"]))
+        trusted = is_shipped(preset) and given["file"] == preset.measurement.prompts
+        return given["file"] if trusted else str(_uploaded(given["file"]))
     return chosen if chosen in prompts.names() else None
 
 
 def _harness(given: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
-    """What it is to ask; a preset's own is kept as it is. Nothing where the page does not show its fields."""
+    """What it is to ask; a shipped preset's own is kept as it is. Nothing where the page has no fields for it."""
+    if not harness.installed():
+        return None
     tasks = [task.strip() for task in given.get("tasks", "").split(",") if task.strip()]
     if not tasks:
         return None
-    own = preset.measurement.harness.tasks if preset.measurement.harness else ()
+    trusted = preset.measurement.harness if is_shipped(preset) else None
+    own = trusted.tasks if trusted else ()
     if unfit := next((task for task in tasks if task not in own and not TASK.fullmatch(task)), None):
         raise InvalidInput("harness.only_names", where=WHERE, key="tasks", task=unfit)
     return {"tasks": tasks, "limit": given["limit"] or None}

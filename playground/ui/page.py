@@ -10,10 +10,10 @@ import gradio as gr
 from .. import presets
 from ..engine import devices
 from ..host import Host
-from ..presets import Preset
 from ..text import Locale, say
 from . import compare_tab, history_tab, kept, sweep_tab, sweeps, view
 from .labels import I18N, label, visitor_locale
+from .origin import filled_from
 
 
 def build(host: Host) -> gr.Blocks:
@@ -35,13 +35,13 @@ def build(host: Host) -> gr.Blocks:
         history_tab.wire(history, host)
         kept.wire(history.kept, host, machine, tabs, compare, sweep)
 
-        async def arrive(base: Preset, request: gr.Request) -> dict[Any, Any]:
+        async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
             busy = host.latest is not None and not host.latest.finished
             return {
                 header: _header(machine, locale),
-                compare.card: compare_tab.card(base, machine, locale),
+                compare.card: compare_tab.card(filled_from(host, base), machine, locale),
                 compare.controls.watch: gr.update(visible=busy),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }

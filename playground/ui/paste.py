@@ -15,28 +15,30 @@ from ..domain.errors import InvalidInput
 from ..domain.records import Problem
 from ..domain.settings import EngineSettings
 from ..domain.sides import Side
+from ..host import Host
 from ..text import Locale, say, say_problem
 from . import form
 from .form import SideForm
 from .labels import visitor_locale
 from .message import alert
+from .origin import filled_from
 
 
-def wire(sides: Sequence[SideForm], base: gr.State, config: Config) -> None:
+def wire(sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
     """Connect the events. `base`: what the forms were filled from."""
     for index in range(len(sides)):
-        _wire(index, sides, base, config)
+        _wire(index, sides, base, host)
 
 
-def _wire(index: int, sides: Sequence[SideForm], base: gr.State, config: Config) -> None:
+def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
     side = sides[index]
 
     def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         def filled() -> tuple[Side, Sequence[Problem]]:
             found = pasted.read(given[side.pasted] or "")
-            settings, notes = allowed(config, found.settings, given[side.fields["runtime"]])
+            settings, notes = allowed(host.config, found.settings, given[side.fields["runtime"]])
             labels = [str(given[one.fields["label"]]).strip() or "?" for one in sides]
-            label = renamed(labels, index, given[base].sides, settings)
+            label = renamed(labels, index, filled_from(host, given[base]).sides, settings)
             return Side(label=label, engine=settings), [*found.notes, *notes]
 
         return _changed(side, filled, visitor_locale(request), done=True)

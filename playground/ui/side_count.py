@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,9 @@ from typing import Any
 
 import gradio as gr
 
+from .. import presets
 from ..domain.errors import InvalidInput
 from ..domain.sides import LEAST_SIDES, MOST_SIDES, Side
-from ..presets import Preset
 from . import form
 from .form import SideForm
 from .labels import label
@@ -21,6 +22,10 @@ from .labels import label
 class SideCount:
     add: gr.Button
     remove: gr.Button
+
+    @property
+    def buttons(self) -> list[gr.Button]:
+        return [self.add, self.remove]
 
 
 def build(count: int) -> SideCount:
@@ -42,14 +47,14 @@ def updates(buttons: SideCount, count: int) -> dict[Any, Any]:
     }
 
 
-def wire(buttons: SideCount, base: gr.State, sides: Sequence[SideForm]) -> None:
-    """`base`: what the forms were filled from; it knows how many of them count."""
+def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> None:
+    """`base`: what the forms were filled from, and how many of them count."""
 
     def on_add(given: Mapping[Any, Any]) -> dict[Any, Any]:
         return added(buttons, base, sides, given)
 
-    def on_remove(own: Preset) -> dict[Any, Any]:
-        return removed(buttons, base, sides, own)
+    def on_remove(text: str) -> dict[Any, Any]:
+        return removed(buttons, base, sides, text)
 
     outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
@@ -59,34 +64,40 @@ def wire(buttons: SideCount, base: gr.State, sides: Sequence[SideForm]) -> None:
 
 
 def added(
-    buttons: SideCount, base: gr.State, sides: Sequence[SideForm], given: Mapping[Any, Any]
+    buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], given: Mapping[Any, Any]
 ) -> dict[Any, Any]:
     """What to change for one more side: what the last one holds."""
-    own: Preset = given[base]
-    if len(own.sides) == MOST_SIDES:
-        return {}
-    side = _copy_of_last(own, sides, given)
-    now = own.model_copy(update={"sides": (*own.sides, side)})
-    return {base: now, **updates(buttons, len(now.sides)), **form.updates(sides[len(own.sides)], side)}
+    name, count = json.loads(given[base])
+    # Two clicks in a row may come before the button is off.
+    if count == MOST_SIDES:
+        return updates(buttons, count)
+    side = _copy_of_last(sides[:count], given)
+    return {base: json.dumps([name, count + 1]), **updates(buttons, count + 1), **form.updates(sides[count], side)}
 
 
-def removed(buttons: SideCount, base: gr.State, sides: Sequence[SideForm], own: Preset) -> dict[Any, Any]:
+def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], text: str) -> dict[Any, Any]:
     """What to change for one side less."""
-    if len(own.sides) == LEAST_SIDES:
-        return {}
-    now = own.model_copy(update={"sides": own.sides[:-1]})
-    return {base: now, **updates(buttons, len(now.sides)), **form.updates(sides[len(now.sides)], None)}
+    name, count = json.loads(text)
+    if count == LEAST_SIDES:
+        return updates(buttons, count)
+    return {
+        base: json.dumps([name, count - 1]),
+        **updates(buttons, count - 1),
+        **form.updates(sides[count - 1], None),
+    }
 
 
-def _copy_of_last(own: Preset, sides: Sequence[SideForm], given: Mapping[Any, Any]) -> Side:
-    """As it was typed, if that can be read, under a name of its own."""
-    count = len(own.sides)
-    try:
-        last, _ = form.read(sides[count - 1], given)
-    except InvalidInput:
-        last = own.sides[-1]
-    labels = {str(given[side.fields["label"]]).strip() for side in sides[:count]}
+def _copy_of_last(sides: Sequence[SideForm], given: Mapping[Any, Any]) -> Side:
+    """Under a name of its own. Where the last one can't be read, of the last that can."""
+    for side in reversed(sides):
+        try:
+            last, _ = form.read(side, given)
+        except InvalidInput:
+            continue
+        break
+    else:
+        last = presets.load(presets.EMBEDDED).sides[0]
+    labels = {str(given[side.fields["label"]]).strip() for side in sides}
     stem = re.sub(r" \(\d\)$", "", last.label)
     free = (f"{stem} ({number})" for number in range(2, MOST_SIDES + 2))
-    label = next(name for name in free if name not in labels)
-    return last.model_copy(update={"label": label, "profile": own.sides[-1].profile})
+    return last.model_copy(update={"label": next(name for name in free if name not in labels)})

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from ..config import Config
+from ..domain.records import Run
 from ..domain.sweep import Sweep
 from ..host import Host
 from ..text import Locale
 from . import view
 from .labels import visitor_locale
 from .sweep_painter import SweepPainter
+
+Offers = Callable[[Run, Locale], str]
 
 
 @dataclass
@@ -45,17 +49,24 @@ def build(elem_id: str) -> SweepView:
     return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
 
 
-def wire(shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML) -> None:
-    """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts."""
+def wire(
+    shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML, offered: Mapping[gr.HTML, Offers] | None = None
+) -> None:
+    """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts.
+
+    `offered`: what else follows from the run that is open.
+    """
+    more = offered or {}
 
     def opened(event: gr.EventData, request: gr.Request) -> Any:
-        run = host.history.get(event.run)
+        run, locale = host.history.get(event.run), visitor_locale(request)
         if run is None:
             return gr.skip()
-        return dict(zip((panes, charts), view.shown(host.config, run, visitor_locale(request)), strict=True))
+        values = dict(zip((panes, charts), view.shown(host.config, run, locale), strict=True))
+        return {**values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (shown.points, shown.charts):
         # What was opened lies below the charts.
-        clicked.click(opened, None, [panes, charts], show_progress="minimal", concurrency_limit=None).then(
+        clicked.click(opened, None, [panes, charts, *more], show_progress="minimal", concurrency_limit=None).then(
             None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()"
         )

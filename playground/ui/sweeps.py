@@ -25,6 +25,7 @@ from . import compare_tab, sweep_tab, sweep_view, view
 from .compare_tab import CompareTab
 from .labels import visitor_locale
 from .message import alert
+from .origin import preset_of
 from .sweep_painter import SweepPainter, progress
 from .sweep_tab import KnobFields, SweepTab
 
@@ -58,13 +59,13 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
         begun = button.click(handler, given, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
         painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.shown.outputs()], **quiet)
         painted.then(sweeps.ended, None, [*buttons, tab.unfinished], **quiet)
-    further = [fields.row for fields in tab.knobs[MOST_SWEPT:]]
+    further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
     tab.stop.click(sweeps.stop, tab.sweep_id, None, **quiet)
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
-    view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()])
+    view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()], compare.count.buttons)
     sweep_view.wire(tab.shown, host, tab.panes, tab.charts)
 
 
@@ -88,7 +89,7 @@ class Sweeps:
         }
         shown |= self._unfinished(locale)
         try:
-            case, base = compare_tab.read(self._compare, given)
+            case, base = compare_tab.read(self._compare, self._host, given)
         except PlaygroundError as error:
             return {**shown, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]
@@ -213,7 +214,7 @@ class Sweeps:
 
     def _read(self, given: Mapping[Any, Any]) -> Sweep:
         """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
-        case, base = compare_tab.read(self._compare, given)
+        case, base = compare_tab.read(self._compare, self._host, given)
         search = bool(given[self._tab.search])
         wanted = [
             fields
@@ -225,7 +226,7 @@ class Sweeps:
         knobs = [_knob(fields, given, case, search) for fields in wanted]
         values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
         plan = validate(SweepPlan, values, where=Problem("ui.tab_sweep"))
-        return new_sweep(plan, case, compare_tab.preset_of(case, base))
+        return new_sweep(plan, case, preset_of(case, base))
 
 
 def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case, search: bool) -> Knob:

@@ -66,9 +66,11 @@ def chart_grid() -> gr.HTML:
     )
 
 
-def emptied_by(shown: gr.HTML, fields: Iterable[Any]) -> None:
-    """Empty `shown` once what a field holds has changed, whoever changed it: it spoke of what was there before."""
-    gr.on([field.change for field in fields], None, None, shown, js="() => ''", show_progress="hidden")
+def emptied_by(shown: gr.HTML, fields: Iterable[Any], buttons: Iterable[gr.Button]) -> None:
+    """Empty `shown` once what a field holds has changed, whoever changed it, or one of the buttons was clicked: it
+    spoke of what was there before."""
+    events = [*(field.change for field in fields), *(button.click for button in buttons)]
+    gr.on(events, None, None, shown, js="() => ''", show_progress="hidden")
 
 
 def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> Painter:

@@ -1,9 +1,12 @@
 // The buttons for what is open. A file comes as text, and is saved by the browser: nothing lies about on the server.
 const box = element.querySelector('.kept');
 
-function save(name, text) {
+const types = {json: 'application/json', csv: 'text/csv', html: 'text/html'};
+
+function save(name, form, text) {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], {type: 'text/plain;charset=utf-8'}));
+  // Without its mark a spreadsheet takes UTF-8 for something else.
+  link.href = URL.createObjectURL(new Blob(form === 'csv' ? ['\ufeff', text] : [text], {type: types[form]}));
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);
@@ -31,7 +34,7 @@ function show() {
       try {
         const text = await server.file_text({run, form, locale});
         if (!text) throw new Error();
-        save(`${run}.${form}`, text);
+        save(`${run}.${form}`, form, text);
         button.textContent = texts[form];
       } catch {
         button.textContent = texts.failed;

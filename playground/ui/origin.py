@@ -1,0 +1,82 @@
+"""What the page's fields were filled from: a shipped preset, or a run or sweep of the history.
+
+The page itself keeps which one, as a text: what a server keeps for a page is gone after a restart or a long sleep.
+"""
+
+from __future__ import annotations
+
+import json
+
+from .. import presets
+from ..domain.errors import InvalidInput
+from ..domain.knobs import Case
+from ..domain.measurement import Measurement
+from ..domain.records import Run
+from ..domain.sides import Side
+from ..domain.sweep import Sweep
+from ..host import Host
+from ..presets import Localised, Preset
+from ..text import LOCALES, say
+
+
+def origin(preset: Preset) -> str:
+    """The text: its name, which of a kept run is the run's id, and how many sides there are."""
+    return json.dumps([preset.name, len(preset.sides)])
+
+
+def filled_from(host: Host, text: str) -> Preset:
+    """With as many sides as there are now. Raises InvalidInput for a run that is in the history no more."""
+    name, count = json.loads(text)
+    if name in presets.names():
+        preset = presets.load(name)
+    elif (kept := found(host, name)) is not None:
+        preset = as_preset(kept)
+    else:
+        raise InvalidInput("kept.gone", id=name)
+    return with_sides(preset, count)
+
+
+def with_sides(preset: Preset, count: int) -> Preset:
+    """Those beyond its own are like its last one."""
+    own = preset.sides
+    return preset.model_copy(update={"sides": (own + own[-1:] * max(0, count - len(own)))[:count]})
+
+
+def preset_of(case: Case, base: Preset) -> str | None:
+    """The name of the shipped preset that the fields were filled from, unless something was changed since."""
+    unchanged = presets.is_shipped(base) and presets.load(base.name).case == case
+    return base.name if unchanged else None
+
+
+def found(host: Host, kept_id: str) -> Run | Sweep | None:
+    """What the history has under that id."""
+    return host.history.sweep(kept_id) or host.history.get(kept_id)
+
+
+def as_preset(kept: Run | Sweep) -> Preset:
+    """What it was started from: the shipped preset if it is that one still, else one of its own under its id."""
+    shipped = presets.load(kept.preset) if kept.preset in presets.names() else None
+    if isinstance(kept, Sweep):
+        case, plan = kept.case, kept.plan
+    else:
+        sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in kept.sides)
+        # A race has none of its own.
+        usual = shipped.measurement if shipped else Measurement()
+        case, plan = Case(sides=sides, workload=kept.workload, measurement=kept.measurement or usual), None
+    if shipped is not None and shipped.case == case:
+        return shipped if plan is None else shipped.model_copy(update={"sweep": plan})
+    return Preset(
+        name=kept.id,
+        title=_localised("kept.title", id=kept.id),
+        shows=_localised("kept.shows", time=kept.created_at.replace("T", " ")[:16]),
+        needs=Localised.model_validate({"en": "", "zh-CN": ""}),
+        gpu=False,
+        sides=case.sides,
+        workload=case.workload,
+        measurement=case.measurement,
+        sweep=plan,
+    )
+
+
+def _localised(sentence: str, **params: object) -> Localised:
+    return Localised.model_validate({locale: say(sentence, locale, **params) for locale in LOCALES})
