@@ -119,7 +119,7 @@ async def _evaluated(
         place = Path(name)
         try:
             async with reachable(endpoint) as url:
-                settings = place / "settings.yaml"
+                settings = place / "lm_eval.yaml"
                 # JSON is YAML. The folder is nobody else's, and the key is on no command line.
                 settings.write_text(json.dumps(_settings(plan, endpoint, url, timeout_s, place / "results")))
                 await _finished(

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING
 from .domain.changes import Value
 from .domain.merits import merits
 from .domain.settings import EngineSettings
-from .domain.sweep import Knob, Point, PointRecord, Sweep, engines_of, most_starts, points_of
+from .domain.sweep import FEWEST_LOOKS, Knob, Point, PointRecord, Sweep, engines_of, most_starts, points_of
 from .domain.sweep_results import result_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
+# A second look has so many times the rounds of a first one.
+LOOK = 3
+# A log: 5%. Points so near the best may be as good: six rounds can't tell.
+NEAR = 0.05
 # A log: 1%. After so many points a knob that are not better by so much than all before them, the search ends.
 BETTER = 0.01
 PATIENCE = 6
@@ -77,16 +81,22 @@ class Axis:
 
 
 class Search:
-    """The order of a search: `take` a point, `learn` what it came to."""
+    """The order of a search: `take` a point, `learn` what it came to.
+
+    After the last new point those that may be the best are taken once more: the best of many noisy figures is
+    partly luck.
+    """
 
     def __init__(self, sweep: Sweep, sampler: Callable[[int], BaseSampler] | None = None) -> None:
         self._sweep = sweep
         self._sampler = sampler or gaussian_process
-        self._left = {point.number: point for point in points_of(sweep.plan, sweep.case)}
+        self._points = {point.number: point for point in points_of(sweep.plan, sweep.case)}
+        self._left = dict(self._points)
+        self._looked = {point.number for point in sweep.points if sweep.looked_at_again(point)}
         self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]
         self._start = self._place(self._own_values())
-        # In the order in which they were measured. None: failed, or nothing was good.
-        self._worth: dict[Place, float | None] = {}
+        # By number, in the order in which they were measured. None: failed, or nothing was good.
+        self._worth: dict[int, float | None] = {}
         known = [(point.run.id, point) for point in sweep.points if point.settled and point.run is not None]
         for _, point in sorted(known, key=lambda item: item[0]):
             self.learn(point)
@@ -94,15 +104,30 @@ class Search:
     @property
     def left(self) -> list[Point]:
         """The points that may still be taken."""
-        return list(self._left.values()) if self.most else []
+        return list(self._left.values()) if self._new else self._leaders
 
     @property
     def most(self) -> int:
         """How many points will still be taken at most."""
-        plan = self._sweep.plan
-        taken = plan.combinations - len(self._left)
-        spent = enough(list(self._worth.values()), len(self._axes))
-        return 0 if spent else max(plan.most_points - taken, 0)
+        new = self._new
+        return new + self._sweep.plan.looks if new else len(self._leaders)
+
+    @property
+    def _new(self) -> int:
+        """How many of them were not measured yet."""
+        if self._looked or enough(list(self._worth.values()), len(self._axes)):
+            return 0
+        return max(self._sweep.plan.most_explored - len(self._points) + len(self._left), 0)
+
+    @property
+    def _leaders(self) -> list[Point]:
+        """Those to look at again, the best first; none if only one can be the best."""
+        known = {number: worth for number, worth in self._worth.items() if worth is not None}
+        near = [number for number in known if known[number] >= max(known.values()) - NEAR]
+        if len(near) < FEWEST_LOOKS:
+            return []
+        fresh = sorted(set(near) - self._looked, key=lambda number: -known[number])
+        return [self._points[number] for number in fresh[: max(self._sweep.plan.looks - len(self._looked), 0)]]
 
     def starts(self, running: Counter[EngineSettings]) -> int:
         """How many engines start for them at most."""
@@ -117,15 +142,15 @@ class Search:
     def tell(self, point: PointRecord | Point, worth: float | None) -> None:
         """Take in a point's worth: a log that rises with it; None: it failed."""
         self._left.pop(point.number, None)
-        self._worth[self._place(point.values)] = worth
+        self._worth[point.number] = worth
 
     def take(self, running: Counter[EngineSettings]) -> Point | None:
         """The point to measure now, or None where further ones are unlikely to pay.
 
         It is the one nearest to what is wanted; of equally near ones that which starts the fewest engines.
         """
-        if not self.left:
-            return None
+        if not self._new:
+            return self._look(running)
         wanted = self._wanted()
 
         def cost(point: Point) -> tuple[float, int]:
@@ -134,6 +159,15 @@ class Search:
             return distance, (engines_of(point.case) - running).total()
 
         return self._left.pop(min(self.left, key=cost).number)
+
+    def _look(self, running: Counter[EngineSettings]) -> Point | None:
+        """One to be measured again; one that runs first."""
+        leaders = self._leaders
+        if not leaders:
+            return None
+        point = min(leaders, key=lambda leader: (engines_of(leader.case) - running).total())
+        self._looked.add(point.number)
+        return point
 
     def _wanted(self) -> Place:
         """First the start, then each knob by itself at its farthest value, then what Optuna proposes.
@@ -147,7 +181,8 @@ class Search:
         if known <= len(self._axes):
             turned = self._axes[known - 1].farthest(self._start[known - 1])
             return (*self._start[: known - 1], turned, *self._start[known:])
-        return proposal(self._axes, self._worth, self._sampler(known))
+        told = {self._place(self._points[number].values): worth for number, worth in self._worth.items()}
+        return proposal(self._axes, told, self._sampler(known))
 
     def _own_values(self) -> tuple[Value, ...]:
         """What the search starts from: the settings as they are, if that is one of the points, else the middle."""

@@ -31,7 +31,7 @@ from .domain.sweep import (
 )
 from .domain.validation import validate
 from .engine.pool import Pool
-from .search import Search
+from .search import LOOK, Search
 from .store import History
 
 logger = logging.getLogger(__name__)
@@ -246,9 +246,11 @@ class Sweeping:
     async def _measure(self, point: Point, share_s: float) -> None:
         record, own = self.sweep.points[point.number], point.case.measurement
         changes: dict[str, object] = {"budget_s": min(own.budget_s, share_s)}
+        again = record.settled
         if self.sweep.plan.search:
-            # Enough for an interval: another point tells more than further rounds do, or equal answers.
-            changes |= {"max_rounds": MIN_ROUNDS, "check_outputs": False}
+            changes |= {"check_outputs": False, "check_accuracy": False}
+            # Enough for an interval: another point tells more than further rounds do. Not so of a second look.
+            changes["max_rounds"] = LOOK * MIN_ROUNDS if again else MIN_ROUNDS
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
@@ -256,10 +258,10 @@ class Sweeping:
         self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()
+        ran = self.current.run
         await self.current.execute()
-        ran = record.run
-        if earlier is not None and earlier.status in ("done", "failed") and not record.settled:
-            # Another turn that was broken off takes nothing away.
+        if again and ran.status not in (("done",) if self.sweep.plan.search else ("done", "failed")):
+            # Another turn that was broken off takes nothing away; a second look that failed neither.
             record.run = earlier
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
         if record.settled:

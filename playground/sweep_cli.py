@@ -147,11 +147,12 @@ async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
 
 async def _follow(sweeping: Sweeping, quiet: bool) -> None:
     """Say what each point came to, on standard error."""
-    sweep, told = sweeping.sweep, {point.number for point in sweeping.sweep.points if point.settled}
+    sweep = sweeping.sweep
+    told = {point.run.id for point in sweep.points if point.settled and point.run}
     while not sweeping.finished:
         for point in sweep.points if not quiet else ():
-            if point.settled and point.number not in told:
-                told.add(point.number)
+            if point.settled and point.run and point.run.id not in told:
+                told.add(point.run.id)
                 print(
                     f"[{len(told)}/{sweep.plan.most_points}] {point_line(sweep, result_of(point))}",
                     file=sys.stderr,

@@ -23,7 +23,7 @@ from playground.domain.merits import merits
 from playground.domain.recommendation import recommendation
 from playground.domain.settings import EngineSettings, Knobs
 from playground.domain.sides import Side
-from playground.domain.sweep import Knob, Point, Sweep, SweepPlan
+from playground.domain.sweep import Knob, Point, Sweep, SweepPlan, engines_of, points_of
 from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile
 from playground.host import Host
@@ -85,7 +85,9 @@ def test_a_failed_point_does_not_end_it() -> None:
     while (point := search.take(Counter())) is not None:
         taken.append(point.number)
         search.tell(point, None if point.values[0] in (1, 5) else surface.logs[point.number])
-    assert len(set(taken)) == len(taken) > 5
+    again = surface.sweep().plan.looks
+    assert len(set(taken)) == len(taken) - again > 5
+    assert set(taken[-again:]) < set(taken[:-again])
     assert any(surface.sweep().points[number].values[0] not in (1, 5) for number in taken)
 
 
@@ -95,7 +97,53 @@ def test_where_all_fail_it_ends() -> None:
     while (point := search.take(Counter())) is not None:
         search.tell(point, None)
         taken += 1
-    assert taken == surface.sweep().plan.most_points
+    assert taken == surface.sweep().plan.most_explored
+
+
+def to_its_looks(surface: Surface, **worths: float) -> tuple[Search, list[int]]:
+    """A search that has taken all new points; the first of them are told these worths, the others 0."""
+    search, taken = Search(surface.sweep()), list[int]()
+    lots = iter(worths.values())
+    for _ in range(surface.sweep().plan.most_explored):
+        point = search.take(Counter())
+        assert point is not None
+        taken.append(point.number)
+        search.tell(point, next(lots, -1.0) - 0.001 * len(taken))
+    return search, taken
+
+
+def test_those_that_may_be_the_best_are_looked_at_again() -> None:
+    surface = SURFACES["k x lookup, 4"]
+    search, taken = to_its_looks(surface, a=0.5, b=0.48, c=0.49, d=0.3)
+    assert (search.most, len(search.left)) == (2, 2)
+    looks = [search.take(Counter()) for _ in range(3)]
+    assert [look and look.number for look in looks] == [taken[0], taken[2], None]
+
+
+def test_of_two_the_one_whose_engine_runs_comes_first() -> None:
+    surface = SURFACES["k x lookup, 4"]
+    search, taken = to_its_looks(surface, a=0.5, b=0.48)
+    running = engines_of(points_of(surface.sweep().plan, surface.sweep().case)[taken[1]].case)
+    look = search.take(running)
+    assert look is not None
+    assert look.number == taken[1]
+
+
+def test_where_one_is_far_ahead_none_is_looked_at_again() -> None:
+    search, _ = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.4)
+    assert (search.most, search.take(Counter())) == (0, None)
+
+
+def test_one_that_turns_out_worse_makes_room_for_the_next() -> None:
+    search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.49, c=0.48)
+    first = search.take(Counter())
+    assert first is not None
+    search.tell(first, 0.47)
+    second = search.take(Counter())
+    assert second is not None
+    assert [first.number, second.number] == taken[:2]
+    search.tell(second, 0.46)
+    assert search.take(Counter()) is None
 
 
 def test_enough() -> None:

@@ -86,12 +86,14 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
 
 
 def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points. Where any other's interval overlaps, or is unknown, that is said."""
+    """The best of all sides of all points; after a search's second looks, of those that it looked at again. Where
+    any other's interval overlaps, or is unknown, that is said."""
     found = [merit for result in results(sweep) for merit in merits(sweep, result)]
     sure = [merit for merit in found if merit.interval is not None]
     if not sure:
         return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    best = max(sure, key=lambda merit: merit.log)
+    looked = {point.number for point in sweep.points if sweep.looked_at_again(point)}
+    best = max([merit for merit in sure if merit.point.number in looked] or sure, key=lambda merit: merit.log)
     if (none := _none_better(sweep, sure)) is not None:
         return none
     others = [merit for merit in found if merit.point.number != best.point.number]

@@ -31,9 +31,12 @@ MOST_POINTS = 256
 # So many knobs may a sweep of all their combinations vary.
 MOST_SWEPT = 2
 MOST_SEARCHED = 4
-# A search measures at most every third of the combinations, but not fewer than this.
+# A search measures at most as often as every third of the combinations, but not less than this.
 SEARCHED = 3
 LEAST_SEARCHED = 3
+# Of that, so large a part are second looks at the best ones; looking at a single one again decides nothing.
+LOOKS = 4
+FEWEST_LOOKS, MOST_LOOKS = 2, 3
 RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:([+*])([\d.]+))?")
 WORDS: dict[str, Value] = {"true": True, "on": True, "false": False, "off": False, "default": None}
 
@@ -85,10 +88,21 @@ class SweepPlan(Frozen):
 
     @property
     def most_points(self) -> int:
-        """How many points are measured at most."""
+        """How many measurements there are at most, a search's second looks among them."""
         if not self.search:
             return self.combinations
         return min(self.combinations, max(LEAST_SEARCHED, self.combinations // SEARCHED))
+
+    @property
+    def looks(self) -> int:
+        """How many of a search's points are measured once more, at most."""
+        looks = min(self.most_points // LOOKS, MOST_LOOKS) if self.search else 0
+        return looks if looks >= FEWEST_LOOKS else 0
+
+    @property
+    def most_explored(self) -> int:
+        """How many different points are measured at most."""
+        return self.most_points - self.looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,7 @@ class Sweep:
 
     @property
     def left(self) -> int:
-        """How many points have still to be measured; of a search under way at most."""
+        """How many measurements are still to come; of a search under way at most."""
         if self.plan.search and self.status == "done":
             return 0
         return self.plan.most_points - sum(point.settled and not self.cut_short(point) for point in self.points)
@@ -147,6 +161,13 @@ class Sweep:
         if run is None or run.measurement is None or run.status != "done" or self.plan.search:
             return False
         return run.measurement.budget_s < self.case.measurement.budget_s and whole_rounds(run) < MIN_ROUNDS
+
+    def looked_at_again(self, point: PointRecord) -> bool:
+        """Whether a search measured it for a second time: not only as long as it takes to know where to go on."""
+        run = point.run
+        if run is None or run.measurement is None or run.status != "done":
+            return False
+        return self.plan.search and run.measurement.max_rounds > MIN_ROUNDS
 
 
 def parsed_knob(text: str) -> Knob:

@@ -48,7 +48,7 @@ class SweepPainter:
 
     def _outcome(self, sweep: Sweep) -> str:
         locale, done = self._locale, sum(point.settled for point in sweep.points)
-        parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_points)]
+        parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
         sentences = [say_problem(found, locale) for found in conclusions_of(sweep)]
         if sweep.status != "running":
@@ -98,7 +98,7 @@ def progress(sweeping: Sweeping, locale: Locale) -> str:
     sweep, current = sweeping.sweep, sweeping.current
     if sweeping.finished:
         return ""
-    done, count = sum(point.settled for point in sweep.points), sweep.plan.most_points
+    done, count = sum(point.settled for point in sweep.points), sweep.plan.most_explored
     parts = [say("whatif.done", locale, done=done, count=count)]
     if current is not None:
         point = next((point for point in sweep.points if point.run is current.run), None)
