@@ -27,7 +27,7 @@ from playground.domain.sweep import Knob, Point, Sweep, SweepPlan, engines_of, p
 from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile
 from playground.host import Host
-from playground.search import BETTER, PATIENCE, Axis, Search, enough
+from playground.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
 from playground.sweep import estimate, new_sweep
 from playground.sweep_report import conclusions_of, plan_document, sweep_document
 from playground.sweep_tables import point_table
@@ -270,6 +270,31 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
     document = check("sweep", sweep_document(done))
     assert document["search"] is True
     assert "search.measured" in {sentence.message_id for sentence in conclusions_of(done)}
+
+
+async def test_a_search_looks_again_and_recommends_by_that(host: Host) -> None:  # noqa: F811
+    """The stand-ins are equally fast: any may be the best."""
+    sweep = search_over(Knob(name="k", values=tuple(range(1, 25))))
+    done = await swept(host, sweep)
+    assert (done.status, done.left, done.plan.looks) == ("done", 0, 2)
+    settled = [point for point in done.points if point.settled]
+    assert len(settled) == done.plan.most_explored
+    looked = [point for point in settled if done.looked_at_again(point)]
+    assert len(looked) == 2
+    for point in looked:
+        assert point.run is not None
+        assert point.run.measurement is not None
+        assert (point.run.measurement.max_rounds, point.run.measurement.check_outputs) == (
+            LOOK * MIN_ROUNDS,
+            False,
+        )
+    # What came of the first looks is in the history still.
+    runs = [found for found in host.history.summaries() if found.mode == "measured"]
+    assert len(runs) == done.plan.most_points
+    number = recommendation(done).number
+    assert number is None or number in {point.number for point in looked}
+    # One that goes on from there has nothing to do.
+    assert Search(done).most == 0
 
 
 async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:  # noqa: F811
