@@ -272,8 +272,12 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
     assert "search.measured" in {sentence.message_id for sentence in conclusions_of(done)}
 
 
-async def test_a_search_looks_again_and_recommends_by_that(host: Host) -> None:  # noqa: F811
-    """The stand-ins are equally fast: any may be the best."""
+async def test_a_search_looks_again_and_recommends_by_that(
+    host: Host,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where any may be the best."""
+    monkeypatch.setattr("playground.search.NEAR", 10.0)
     sweep = search_over(Knob(name="k", values=tuple(range(1, 25))))
     done = await swept(host, sweep)
     assert (done.status, done.left, done.plan.looks) == ("done", 0, 2)
@@ -288,9 +292,6 @@ async def test_a_search_looks_again_and_recommends_by_that(host: Host) -> None: 
             LOOK * MIN_ROUNDS,
             False,
         )
-    # What came of the first looks is in the history still.
-    runs = [found for found in host.history.summaries() if found.mode == "measured"]
-    assert len(runs) == done.plan.most_points
     number = recommendation(done).number
     assert number is None or number in {point.number for point in looked}
     # One that goes on from there has nothing to do.
