@@ -42,6 +42,7 @@ REQUIREMENTS := $(if $(filter gpu,$(VARIANT)),requirements.txt,requirements-cpu.
 MADE := $(VENV)/.made-$(VARIANT)
 APP := $(VENV)/.app-$(VARIANT)
 DEV := $(VENV)/.dev-$(VARIANT)
+LM_EVAL := $(VENV)/.lm-eval-$(VARIANT)
 
 define FUNCTIONS
 say() { printf '==> %s\n' "$$*"; }
@@ -112,15 +113,20 @@ $(APP): requirements-app.txt $(REQUIREMENTS) | $(MADE)
 	fi
 	touch $@
 
-$(DEV): requirements-dev.txt requirements-lm-eval.txt | $(APP)
+$(DEV): requirements-dev.txt | $(APP)
 	@$(FUNCTIONS)
-	say 'Installing what the tests need from requirements-dev.txt and requirements-lm-eval.txt'
+	say 'Installing what the tests need from requirements-dev.txt'
 	$(PIP) install --quiet -r requirements-dev.txt
+	touch $@
+
+$(LM_EVAL): requirements-lm-eval.txt | $(APP)
+	@$(FUNCTIONS)
+	say 'Installing lm-evaluation-harness for the tests, in an environment of its own'
 	$(BIN)/python -m venv --clear $(VENV)/lm-eval
 	$(VENV)/lm-eval/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lm-eval.txt
 	touch $@
 
-install: $(APP) $(DEV)
+install: $(APP) $(DEV) $(LM_EVAL)
 	@$(FUNCTIONS)
 	browser
 	say '$(VENV) is ready, with vLLM for $(VARIANT): $(REASON)'
@@ -128,7 +134,7 @@ install: $(APP) $(DEV)
 run: $(APP)
 	@exec $(BIN)/python app.py
 
-test: $(APP) $(DEV)
+test: $(APP) $(DEV) $(LM_EVAL)
 	@$(FUNCTIONS)
 	browser
 	$(BIN)/python -m pytest $(ARGS)

@@ -24,10 +24,21 @@ def origin(preset: Preset) -> str:
     return json.dumps([preset.name, len(preset.sides)])
 
 
+def sides_of(text: str) -> int:
+    """How many sides there are now."""
+    count: int = json.loads(text)[1]
+    return count
+
+
+def with_count(text: str, count: int) -> str:
+    """The text for so many sides."""
+    return json.dumps([json.loads(text)[0], count])
+
+
 def filled_from(host: Host, text: str) -> Preset:
     """With as many sides as there are now. Raises InvalidInput for a run that is in the history no more."""
     name, count = json.loads(text)
-    if name in presets.names():
+    if presets.exists(name):
         preset = presets.load(name)
     elif (kept := found(host, name)) is not None:
         preset = as_preset(kept)
@@ -55,7 +66,7 @@ def found(host: Host, kept_id: str) -> Run | Sweep | None:
 
 def as_preset(kept: Run | Sweep) -> Preset:
     """What it was started from: the shipped preset if it is that one still, else one of its own under its id."""
-    shipped = presets.load(kept.preset) if kept.preset in presets.names() else None
+    shipped = presets.load(kept.preset) if kept.preset and presets.exists(kept.preset) else None
     if isinstance(kept, Sweep):
         case, plan = kept.case, kept.plan
     else:

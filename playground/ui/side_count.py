@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from ..domain.sides import LEAST_SIDES, MOST_SIDES, Side
 from . import form
 from .form import SideForm
 from .labels import label
+from .origin import sides_of, with_count
 
 
 @dataclass
@@ -67,21 +67,25 @@ def added(
     buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], given: Mapping[Any, Any]
 ) -> dict[Any, Any]:
     """What to change for one more side: what the last one holds."""
-    name, count = json.loads(given[base])
+    count = sides_of(given[base])
     # Two clicks in a row may come before the button is off.
     if count == MOST_SIDES:
         return updates(buttons, count)
     side = _copy_of_last(sides[:count], given)
-    return {base: json.dumps([name, count + 1]), **updates(buttons, count + 1), **form.updates(sides[count], side)}
+    return {
+        base: with_count(given[base], count + 1),
+        **updates(buttons, count + 1),
+        **form.updates(sides[count], side),
+    }
 
 
 def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], text: str) -> dict[Any, Any]:
     """What to change for one side less."""
-    name, count = json.loads(text)
+    count = sides_of(text)
     if count == LEAST_SIDES:
         return updates(buttons, count)
     return {
-        base: json.dumps([name, count - 1]),
+        base: with_count(text, count - 1),
         **updates(buttons, count - 1),
         **form.updates(sides[count - 1], None),
     }
