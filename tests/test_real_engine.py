@@ -87,42 +87,6 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
 
 
-async def test_the_harness_asks_both_engines(host: Host, preset: Preset, tmp_path: Path, lm_eval: None) -> None:
-    """The same questions, answered by the engines as they run: at temperature 0 speculation changes no score."""
-    asked = Harness(tasks=(str(task_file(tmp_path)),), limit=4)
-    plan = preset.measurement.model_copy(update={"budget_s": 0.001, "check_outputs": False, "harness": asked})
-    comparison = host.comparison(preset.sides, preset.workload, plan)
-    await host.start(comparison, "test")
-    await until(lambda: comparison.finished, within_s=600)
-    run = comparison.run
-    assert (run.status, run.problem) == ("done", None)
-    assert run.harness is not None
-    assert run.harness.problem is None, say_problem(run.harness.problem)
-    [found] = run.harness.scores
-    print(say_problem(harness_statements(run)[0]))
-    assert (found.task, found.metric, [len(own) for own in found.scores]) == ("facts", "exact_match", [4, 4])
-    assert found.scores[0] == found.scores[1]
-    assert len(harness_statements(run)) == 3
-    assert host.history.get(run.id) == run
-
-
-def task_file(folder: Path) -> Path:
-    """Built-in questions as a task of lm-evaluation-harness: its own need the internet."""
-    path = folder / "facts.yaml"
-    path.write_text(
-        "task: facts\n"
-        "dataset_path: json\n"
-        f"dataset_kwargs: {{data_files: {{test: '{FOLDER / 'facts.jsonl'}'}}}}\n"
-        "test_split: test\n"
-        "output_type: generate_until\n"
-        'doc_to_text: "{{question}}"\n'
-        'doc_to_target: "{{answers[0]}}"\n'
-        'generation_kwargs: {until: ["\\n"], max_gen_toks: 16, do_sample: false}\n'
-        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
-    )
-    return path
-
-
 async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:
     """What the process with the model holds beyond the one that started it, which has the same libraries and no
     model: weights, activations, and the KV cache, which is allocated whole. Of the side without speculation, for
@@ -219,3 +183,39 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
     assert "too long" in say_problem(comparison.run.problem)
     # The other side is not to blame: it lives on and will be reused.
     assert [engine.alive for engine in host.pool.engines] == [True]
+
+
+async def test_the_harness_asks_both_engines(host: Host, preset: Preset, tmp_path: Path, lm_eval: None) -> None:
+    """The same questions, answered by the engines as they run: at temperature 0 speculation changes no score."""
+    asked = Harness(tasks=(str(task_file(tmp_path)),), limit=4)
+    plan = preset.measurement.model_copy(update={"budget_s": 0.001, "check_outputs": False, "harness": asked})
+    comparison = host.comparison(preset.sides, preset.workload, plan)
+    await host.start(comparison, "test")
+    await until(lambda: comparison.finished, within_s=600)
+    run = comparison.run
+    assert (run.status, run.problem) == ("done", None)
+    assert run.harness is not None
+    assert run.harness.problem is None, say_problem(run.harness.problem)
+    [found] = run.harness.scores
+    print(say_problem(harness_statements(run)[0]))
+    assert (found.task, found.metric, [len(own) for own in found.scores]) == ("facts", "exact_match", [4, 4])
+    assert found.scores[0] == found.scores[1]
+    assert len(harness_statements(run)) == 3
+    assert host.history.get(run.id) == run
+
+
+def task_file(folder: Path) -> Path:
+    """Built-in questions as a task of lm-evaluation-harness: its own need the internet."""
+    path = folder / "facts.yaml"
+    path.write_text(
+        "task: facts\n"
+        "dataset_path: json\n"
+        f"dataset_kwargs: {{data_files: {{test: '{FOLDER / 'facts.jsonl'}'}}}}\n"
+        "test_split: test\n"
+        "output_type: generate_until\n"
+        'doc_to_text: "{{question}}"\n'
+        'doc_to_target: "{{answers[0]}}"\n'
+        'generation_kwargs: {until: ["\\n"], max_gen_toks: 16, do_sample: false}\n'
+        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+    )
+    return path
