@@ -16,7 +16,8 @@ from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError
 from .domain.knobs import Case, label_of
 from .domain.measurement import MIN_ROUNDS, Measurement
-from .domain.records import Problem, Status
+from .domain.records import Problem, Run, Status
+from .domain.rounds import whole_rounds
 from .domain.settings import EngineSettings
 from .domain.sweep import (
     Estimate,
@@ -31,7 +32,7 @@ from .domain.sweep import (
 )
 from .domain.validation import validate
 from .engine.pool import Pool
-from .search import LOOK, Search
+from .search import BETTER, LOOK, Search
 from .store import History
 
 logger = logging.getLogger(__name__)
@@ -128,7 +129,8 @@ class Sweeping:
         self._device = device
         self._begun = begun
         self._order = order_of(sweep)
-        self._taken: list[PointRecord] = []
+        # Taken, but without a result so far; of a second look, without a better one than it had.
+        self._open: set[int] = set()
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()
@@ -185,16 +187,18 @@ class Sweeping:
                     continue
                 if point is None or self._stopping:
                     break
-                self._taken.append(self.sweep.points[point.number])
+                self._open.add(point.number)
                 share_s = self._share_s(point)
                 if share_s < LEAST_ROUNDS_S:
-                    self.sweep.problem = Problem("sweep.budget_spent", {"left": 1 + self._order.most})
                     break
                 await self._measure(point, share_s)
-            complete = not self._order.most and all(record.settled for record in self._taken)
+            complete = not self._order.most and not self._open
             short = sum(map(self.sweep.cut_short, self.sweep.points))
             if complete and short:
                 self.sweep.problem = Problem("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
+            elif self._open and not self._stopping:
+                left = len(self._open) + self._order.most
+                self.sweep.problem = Problem("sweep.budget_spent", {"left": left})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
@@ -249,8 +253,11 @@ class Sweeping:
         again = record.settled
         if self.sweep.plan.search:
             changes |= {"check_outputs": False, "check_accuracy": False}
-            # Enough for an interval: another point tells more than further rounds do. Not so of a second look.
+            # Enough for an interval: another point tells more than further rounds do. Not so of a second look,
+            # which is to tell apart what the first ones could not.
             changes["max_rounds"] = LOOK * MIN_ROUNDS if again else MIN_ROUNDS
+            if again:
+                changes["target_width"] = min(own.target_width, BETTER)
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
@@ -260,9 +267,11 @@ class Sweeping:
         self.current.check()
         ran = self.current.run
         await self.current.execute()
-        if again and ran.status not in (("done",) if self.sweep.plan.search else ("done", "failed")):
-            # Another turn that was broken off takes nothing away; a second look that failed neither.
+        kept = earlier is None or not again or self._replaces(ran, earlier)
+        if not kept:
             record.run = earlier
+        if (kept and record.settled) or ran.status == "failed":
+            self._open.discard(point.number)
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
         if record.settled:
             await asyncio.to_thread(self._order.learn, record)
@@ -271,6 +280,13 @@ class Sweeping:
         # Engines on a CPU start side by side.
         waited_s = max(started, default=0.0) if self._device == "cpu" else sum(started)
         self._point_s.append(time.monotonic() - began - waited_s)
+
+    def _replaces(self, ran: Run, earlier: Run) -> bool:
+        """Whether another turn is kept: one that was broken off takes nothing away, nor does a second look that
+        failed or had the time for fewer rounds than the first."""
+        if not self.sweep.plan.search:
+            return ran.status in ("done", "failed")
+        return ran.status == "done" and whole_rounds(ran) >= whole_rounds(earlier)
 
     def _comparison(self, point: Point, measurement: Measurement) -> Comparison:
         case = point.case

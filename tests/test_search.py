@@ -21,6 +21,7 @@ from playground.domain.knobs import Case
 from playground.domain.measurement import MIN_ROUNDS, Measurement
 from playground.domain.merits import merits
 from playground.domain.recommendation import recommendation
+from playground.domain.rounds import whole_rounds
 from playground.domain.settings import EngineSettings, Knobs
 from playground.domain.sides import Side
 from playground.domain.sweep import Knob, Point, Sweep, SweepPlan, engines_of, points_of
@@ -28,7 +29,7 @@ from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile
 from playground.host import Host
 from playground.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
-from playground.sweep import estimate, new_sweep
+from playground.sweep import Sweeping, estimate, new_sweep
 from playground.sweep_report import conclusions_of, plan_document, sweep_document
 from playground.sweep_tables import point_table
 
@@ -288,14 +289,66 @@ async def test_a_search_looks_again_and_recommends_by_that(
     for point in looked:
         assert point.run is not None
         assert point.run.measurement is not None
-        assert (point.run.measurement.max_rounds, point.run.measurement.check_outputs) == (
-            LOOK * MIN_ROUNDS,
-            False,
-        )
+        plan = point.run.measurement
+        assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (LOOK * MIN_ROUNDS, 0.005, False)
     number = recommendation(done).number
     assert number is None or number in {point.number for point in looked}
     # One that goes on from there has nothing to do.
     assert Search(done).most == 0
+
+
+async def test_a_stop_within_the_last_look_leaves_it_to_do(
+    host: Host,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("playground.search.NEAR", 10.0)
+    sweep = search_over(Knob(name="k", values=tuple(range(1, 25))))
+    sweeping = host.sweeping(sweep)
+    await host.start(sweeping, "a test")
+
+    def in_the_last_look() -> bool:
+        run = sweeping.current and sweeping.current.run
+        return run is not None and run.status == "running" and bool(run.sides[0].trials) and looks_of(sweep) == 1
+
+    await until(in_the_last_look, within_s=120)
+    sweeping.stop()
+    await until(lambda: sweeping.finished, within_s=60)
+    stopped = host.history.sweep(sweep.id)
+    assert stopped is not None
+    assert (stopped.status, stopped.left, looks_of(stopped)) == ("stopped", 1, 1)
+    done = await swept(host, stopped)
+    assert (done.status, done.left, looks_of(done)) == ("done", 0, 2)
+
+
+@pytest.mark.parametrize("share_s", [0.0, 0.001])
+async def test_a_look_without_time_takes_nothing_away_and_is_left_to_do(
+    host: Host,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    share_s: float,
+) -> None:
+    """No time at all, or time for fewer rounds than the point had before."""
+    monkeypatch.setattr("playground.search.NEAR", 10.0)
+    plenty = Sweeping._share_s
+
+    def little(sweeping: Sweeping, point: Point) -> float:
+        return share_s if sweeping.sweep.points[point.number].settled else plenty(sweeping, point)
+
+    monkeypatch.setattr(Sweeping, "_share_s", little)
+    first = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 25)))))
+    assert first.problem is not None
+    assert (first.status, first.problem.message_id) == ("stopped", "sweep.budget_spent")
+    assert (first.left, looks_of(first)) == (2, 0)
+    settled = [point.run for point in first.points if point.settled and point.run]
+    assert len(settled) == first.plan.most_explored
+    assert min(map(whole_rounds, settled)) > 1
+    monkeypatch.undo()
+    monkeypatch.setattr("playground.search.NEAR", 10.0)
+    assert looks_of(await swept(host, first)) == 2
+
+
+def looks_of(sweep: Sweep) -> int:
+    """How many second looks have a result."""
+    return sum(map(sweep.looked_at_again, sweep.points))
 
 
 async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:  # noqa: F811

@@ -153,7 +153,8 @@ class Sweep:
         """How many measurements are still to come; of a search under way at most."""
         if self.plan.search and self.status == "done":
             return 0
-        return self.plan.most_points - sum(point.settled and not self.cut_short(point) for point in self.points)
+        measured = sum(point.settled and not self.cut_short(point) for point in self.points)
+        return self.plan.most_points - measured - sum(map(self.looked_at_again, self.points))
 
     def cut_short(self, point: PointRecord) -> bool:
         """Whether the sweep's time left the point fewer rounds than an interval needs."""
