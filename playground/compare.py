@@ -99,8 +99,10 @@ class Comparison:
             self._prompts = self._resolved(plan)
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
+        """Raises InvalidInput for what a runtime, or lm-evaluation-harness, lacks. Blocking: each is asked."""
         prepare.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+        if self.run.measurement is not None:
+            harness.check_tasks(self.run.measurement.harness)
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,15 +27,18 @@ from .domain.records import HarnessEvidence, HarnessScores, Problem, Run
 from .engine.runtime import quiet_environment
 from .load.endpoint import Endpoint
 from .load.forward import reachable
-from .processes import Guarded
+from .processes import Guarded, run_short
 
 logger = logging.getLogger(__name__)
 
 MODELS = {"chat": "local-chat-completions", "completions": "local-completions"}
+NOT_FOUND = re.compile(r"^Tasks not found: (.+)$", re.MULTILINE)
 PROGRESS = re.compile(r"Requesting API.*?(\d+)/(\d+) \[")
 # A line that says why a request failed says more than the traceback's last one.
 REFUSED = re.compile(r"API request failed.*")
 POLL_S = 0.5
+# Its list of tasks takes it about ten seconds.
+LOOKING_UP_S = 120.0
 # For each side: no set of tasks may hold the engines for ever.
 LONGEST_S = 3600.0
 KEPT_LINES = 200
@@ -83,6 +87,36 @@ def check(plan: Harness | None) -> None:
     """Raises InvalidInput where it is asked for and not there."""
     if plan is not None and installed() is None:
         raise InvalidInput("harness.not_installed")
+
+
+def check_tasks(plan: Harness | None) -> None:
+    """Raises InvalidInput for tasks that it does not know. Blocking: it is asked, which takes seconds."""
+    if plan is None:
+        return
+    files = [task for task in plan.tasks if _is_file(task)]
+    names = [task for task in plan.tasks if not _is_file(task)]
+    unknown = [task for task in files if not Path(task).is_file()] or (_unknown(names) if names else [])
+    if unknown:
+        raise InvalidInput("harness.unknown_tasks", tasks=", ".join(unknown))
+
+
+def _is_file(task: str) -> bool:
+    return "/" in task or "." in task
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    """Those that it does not know. Where it can't say, an empty list: then the run will tell."""
+    command = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)]
+    with tempfile.TemporaryDirectory(prefix="harness-") as empty:
+        try:
+            run_short(command, environment=environment(), timeout_s=LOOKING_UP_S, folder=Path(empty))
+        except subprocess.CalledProcessError as error:
+            if found := NOT_FOUND.search(error.stdout):
+                return found[1].split(", ")
+            logger.warning("lm-evaluation-harness can't check tasks: %s", error.stderr)
+        except (OSError, subprocess.TimeoutExpired):
+            logger.exception("lm-evaluation-harness can't check tasks")
+    return []
 
 
 async def examine(
@@ -184,7 +218,7 @@ def _settings(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, out
             "tokenizer_backend": None,
             "tokenized_requests": False,
         },
-        "tasks": [str(Path(task).absolute()) if "/" in task or "." in task else task for task in plan.tasks],
+        "tasks": [str(Path(task).absolute()) if _is_file(task) else task for task in plan.tasks],
         "limit": plan.limit,
         "apply_chat_template": endpoint.api == "chat",
         "output_path": str(output),

@@ -150,10 +150,25 @@ class DriverProcess:
             await self._process.wait()
 
 
+def run_short(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float,
+    folder: Path | None = None,
+) -> str:
+    """Run a short command in `folder` and return its standard output.
+
+    Raises `subprocess.CalledProcessError` (with all it printed) or `subprocess.TimeoutExpired`.
+    """
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout_s, env=environment, cwd=folder, check=True
+    ).stdout
+
+
 def run_json(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> object:
     """Run a short command and parse its last line of standard output as JSON.
 
-    Raises `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
+    Raises as `run_short` does, or `json.JSONDecodeError`.
     """
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=True)
-    return json.loads(done.stdout.strip().rsplit("\n", 1)[-1])
+    return json.loads(run_short(command, environment=environment, timeout_s=timeout_s).strip().rsplit("\n", 1)[-1])

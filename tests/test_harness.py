@@ -108,6 +108,17 @@ def test_it_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "lm-eval[api]"' in say_problem(raised.value)
 
 
+def test_tasks_that_it_does_not_know_are_told_before_the_start(lm_eval: None) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        harness.check_tasks(Harness(tasks=("gsm8k", "no_such_task", "nor_this")))
+    assert "does not know: no_such_task, nor_this." in say_problem(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"unknown_tasks"):
+        harness.check_tasks(Harness(tasks=(f"{tmp_path}/gone.yaml",)))
+
+
 @pytest.mark.parametrize("task", ["", "--trust_remote_code", "gsm8k,mmlu", "-x", "a\nb", "a;b"])
 def test_a_name_is_no_argument(task: str) -> None:
     with pytest.raises(ValueError, match=r"tasks"):
@@ -223,8 +234,8 @@ async def test_one_on_tcp_is_reached_where_it_is() -> None:
         assert url == endpoint.url
 
 
-async def test_stopped_it_is_gone(host: Host, lm_eval: None) -> None:  # noqa: F811
-    plan = PLAN.model_copy(update={"check_accuracy": False, "harness": Harness(tasks=("no_such_task",))})
+async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> None:  # noqa: F811
+    plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
     async with FakeServer(Steady(rate=500)) as server:
         comparison = host.comparison((attached("one", at(server)), attached("two", at(server))), ASKED, plan)
         await host.start(comparison, "a test")
@@ -242,9 +253,19 @@ def harnesses() -> list[psutil.Process]:
     return [each for each in own if each.cmdline()[1:2] and each.cmdline()[1].endswith("/lm_eval")]
 
 
-async def test_what_it_could_not_do_is_said(host: Host, lm_eval: None) -> None:  # noqa: F811
+def without_questions(folder: Path) -> Harness:
+    """A task whose file of questions is not there."""
+    path = folder / "gone.yaml"
+    path.write_text(
+        f"task: gone\ndataset_path: json\ndataset_kwargs: {{data_files: {{test: '{folder}/gone.jsonl'}}}}\n"
+        "test_split: test\noutput_type: generate_until\ndoc_to_text: q\ndoc_to_target: a\n"
+    )
+    return Harness(tasks=(str(path),))
+
+
+async def test_what_it_could_not_do_is_said(host: Host, tmp_path: Path, lm_eval: None) -> None:  # noqa: F811
     """The run is none the worse for it."""
-    plan = PLAN.model_copy(update={"check_accuracy": False, "harness": Harness(tasks=("no_such_task",))})
+    plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
     async with FakeServer(Steady(rate=500)) as server:
         comparison = host.comparison((attached("one", at(server)), attached("two", at(server))), ASKED, plan)
         await host.start(comparison, "a test")
@@ -255,5 +276,5 @@ async def test_what_it_could_not_do_is_said(host: Host, lm_eval: None) -> None: 
     assert run.harness.problem is not None
     said = say_problem(run.harness.problem)
     assert "did not finish on one" in said
-    assert "no_such_task" in said
+    assert "gone.jsonl" in said
     assert host.history.get(run.id) == run

@@ -6,6 +6,7 @@ One host for all tests, in order: engines that don't change are reused, which is
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from copy import deepcopy
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ import pytest
 import pytest_asyncio
 from real import descendants, embedded_model, private_bytes, raced, real_host, shuffled_copy, until
 
-from playground import preflight, presets
+from playground import harness, preflight, presets
 from playground.accuracy import FOLDER
 from playground.domain.harness import harness_statements
 from playground.domain.measurement import Harness
@@ -21,7 +22,9 @@ from playground.domain.metrics import acceptance_of, request_figures, side_figur
 from playground.domain.origins import token_origins
 from playground.domain.settings import DraftModel, EngineSettings, Knobs
 from playground.domain.sides import Side
+from playground.engine.command import SERVED_NAME
 from playground.host import Host
+from playground.load.endpoint import Endpoint
 from playground.presets import Preset
 from playground.text import say_problem
 
@@ -85,6 +88,40 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
     assert stored.sides[1].samples == ngram.samples
     assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_the_harness_asks_both_engines(host: Host, tmp_path: Path, lm_eval: None) -> None:
+    """The same questions, answered by the engines that raced: at temperature 0 speculation changes no score."""
+    assert host.latest is not None
+    run = deepcopy(host.latest.run)
+    asked = Harness(tasks=(str(task_file(tmp_path)),), limit=4)
+    endpoints = [Endpoint(SERVED_NAME, uds=str(engine.uds)) for engine in host.pool.engines]
+    heard: list[tuple[int, int]] = []
+    run.harness = await harness.examine(asked, run, endpoints, 120, lambda *so_far: heard.append(so_far))
+    assert run.harness.problem is None, say_problem(run.harness.problem)
+    [found] = run.harness.scores
+    print(say_problem(harness_statements(run)[0]))
+    assert (found.task, found.metric, [len(own) for own in found.scores]) == ("facts", "exact_match", [4, 4])
+    assert found.scores[0] == found.scores[1]
+    assert len(harness_statements(run)) == 3
+    assert heard == sorted(heard)
+
+
+def task_file(folder: Path) -> Path:
+    """Built-in questions as a task of lm-evaluation-harness: its own need the internet."""
+    path = folder / "facts.yaml"
+    path.write_text(
+        "task: facts\n"
+        "dataset_path: json\n"
+        f"dataset_kwargs: {{data_files: {{test: '{FOLDER / 'facts.jsonl'}'}}}}\n"
+        "test_split: test\n"
+        "output_type: generate_until\n"
+        'doc_to_text: "{{question}}"\n'
+        'doc_to_target: "{{answers[0]}}"\n'
+        'generation_kwargs: {until: ["\\n"], max_gen_toks: 16, do_sample: false}\n'
+        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+    )
+    return path
 
 
 async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:
@@ -183,39 +220,3 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
     assert "too long" in say_problem(comparison.run.problem)
     # The other side is not to blame: it lives on and will be reused.
     assert [engine.alive for engine in host.pool.engines] == [True]
-
-
-async def test_the_harness_asks_both_engines(host: Host, preset: Preset, tmp_path: Path, lm_eval: None) -> None:
-    """The same questions, answered by the engines as they run: at temperature 0 speculation changes no score."""
-    asked = Harness(tasks=(str(task_file(tmp_path)),), limit=4)
-    plan = preset.measurement.model_copy(update={"budget_s": 0.001, "check_outputs": False, "harness": asked})
-    comparison = host.comparison(preset.sides, preset.workload, plan)
-    await host.start(comparison, "test")
-    await until(lambda: comparison.finished, within_s=600)
-    run = comparison.run
-    assert (run.status, run.problem) == ("done", None)
-    assert run.harness is not None
-    assert run.harness.problem is None, say_problem(run.harness.problem)
-    [found] = run.harness.scores
-    print(say_problem(harness_statements(run)[0]))
-    assert (found.task, found.metric, [len(own) for own in found.scores]) == ("facts", "exact_match", [4, 4])
-    assert found.scores[0] == found.scores[1]
-    assert len(harness_statements(run)) == 3
-    assert host.history.get(run.id) == run
-
-
-def task_file(folder: Path) -> Path:
-    """Built-in questions as a task of lm-evaluation-harness: its own need the internet."""
-    path = folder / "facts.yaml"
-    path.write_text(
-        "task: facts\n"
-        "dataset_path: json\n"
-        f"dataset_kwargs: {{data_files: {{test: '{FOLDER / 'facts.jsonl'}'}}}}\n"
-        "test_split: test\n"
-        "output_type: generate_until\n"
-        'doc_to_text: "{{question}}"\n'
-        'doc_to_target: "{{answers[0]}}"\n'
-        'generation_kwargs: {until: ["\\n"], max_gen_toks: 16, do_sample: false}\n'
-        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
-    )
-    return path
