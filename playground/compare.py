@@ -99,10 +99,8 @@ class Comparison:
             self._prompts = self._resolved(plan)
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a runtime, or lm-evaluation-harness, lacks. Blocking: each is asked."""
+        """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
         prepare.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
-        if self.run.measurement is not None:
-            harness.check_tasks(self.run.measurement.harness)
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""
@@ -118,6 +116,9 @@ class Comparison:
             await asyncio.to_thread(self._history.begin, self.run)
             if not self._stopping:
                 self._task = asyncio.current_task()
+                if self.run.measurement is not None:
+                    # Only now: it takes a processor for seconds, which may have been another measurement's.
+                    await harness.check_tasks(self.run.measurement.harness)
                 servings = await prepare.prepare(self._config, self._pool, self.live)
                 self._contest = await asyncio.to_thread(self._new_contest, servings)
                 await self._contest.execute()

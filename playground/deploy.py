@@ -67,8 +67,10 @@ def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
     return "\n".join(
         [
             "from vllm import LLM",
-            f"llm = LLM({keywords})",
-            'print(llm.generate("Once upon a time")[0].outputs[0].text)',
+            # vLLM starts processes that read this file again.
+            'if __name__ == "__main__":',
+            f"    llm = LLM({keywords})",
+            '    print(llm.generate("Once upon a time")[0].outputs[0].text)',
             # As JSON it stays one line, whatever was typed.
             *([f"# vllm serve only: {json.dumps(shlex.join(served))}"] if served else []),
         ]

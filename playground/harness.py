@@ -27,15 +27,16 @@ from .domain.records import HarnessEvidence, HarnessScores, Problem, Run
 from .engine.runtime import quiet_environment
 from .load.endpoint import Endpoint
 from .load.forward import reachable
-from .processes import Guarded, run_short
+from .processes import Guarded, run_lines
 
 logger = logging.getLogger(__name__)
 
 MODELS = {"chat": "local-chat-completions", "completions": "local-completions"}
-NOT_FOUND = re.compile(r"^Tasks not found: (.+)$", re.MULTILINE)
+NOT_FOUND = re.compile(r"Tasks not found: (.+)")
 PROGRESS = re.compile(r"Requesting API.*?(\d+)/(\d+) \[")
-# A line that says why a request failed says more than the traceback's last one.
+# Where the last line is a request's error, one that says why it failed says more.
 REFUSED = re.compile(r"API request failed.*")
+REQUEST_ERROR = re.compile(r"\S*(ClientResponseError|HTTPError|RetryError|TimeoutError)\b")
 POLL_S = 0.5
 # Its list of tasks takes it about ten seconds.
 LOOKING_UP_S = 120.0
@@ -74,8 +75,9 @@ class HarnessFailed(Exception):
 
     @property
     def reason(self) -> str:
+        last = self.said[-1] if self.said else ""
         refused = [line for line in self.said if REFUSED.search(line)]
-        return (refused or self.said or [""])[-1]
+        return refused[-1] if refused and REQUEST_ERROR.match(last) else last
 
 
 def installed() -> str | None:
@@ -89,32 +91,38 @@ def check(plan: Harness | None) -> None:
         raise InvalidInput("harness.not_installed")
 
 
-def check_tasks(plan: Harness | None) -> None:
-    """Raises InvalidInput for tasks that it does not know. Blocking: it is asked, which takes seconds."""
+async def check_tasks(plan: Harness | None) -> None:
+    """Raises InvalidInput for tasks that it does not know. It is asked, which takes some ten seconds."""
     if plan is None:
         return
     files = [task for task in plan.tasks if _is_file(task)]
     names = [task for task in plan.tasks if not _is_file(task)]
-    unknown = [task for task in files if not Path(task).is_file()] or (_unknown(names) if names else [])
-    if unknown:
+    missing = [task for task in files if not _is_there(task)]
+    if unknown := missing or (await _unknown(names) if names else []):
         raise InvalidInput("harness.unknown_tasks", tasks=", ".join(unknown))
 
 
 def _is_file(task: str) -> bool:
-    return "/" in task or "." in task
+    return "/" in task or task.endswith((".yaml", ".yml"))
 
 
-def _unknown(names: Sequence[str]) -> list[str]:
+def _is_there(task: str) -> bool:
+    return Path(task).is_file()
+
+
+async def _unknown(names: Sequence[str]) -> list[str]:
     """Those that it does not know. Where it can't say, an empty list: then the run will tell."""
-    command = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)]
+    command, said = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)], list[str]()
     with tempfile.TemporaryDirectory(prefix="harness-") as empty:
         try:
-            run_short(command, environment=environment(), timeout_s=LOOKING_UP_S, folder=Path(empty))
-        except subprocess.CalledProcessError as error:
-            if found := NOT_FOUND.search(error.stdout):
+            async with asyncio.timeout(LOOKING_UP_S):
+                async for line in run_lines(command, environment=environment(), folder=Path(empty)):
+                    said.append(line)
+        except subprocess.CalledProcessError:
+            if found := next(filter(None, map(NOT_FOUND.match, said)), None):
                 return found[1].split(", ")
-            logger.warning("lm-evaluation-harness can't check tasks: %s", error.stderr)
-        except (OSError, subprocess.TimeoutExpired):
+            logger.warning("lm-evaluation-harness can't check tasks:\n%s", "\n".join(said[-KEPT_LINES:]))
+        except (OSError, TimeoutError):
             logger.exception("lm-evaluation-harness can't check tasks")
     return []
 

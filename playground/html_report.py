@@ -7,7 +7,7 @@ from html import escape
 
 from .charts import Figure, charts_of, sweep_charts
 from .conclusions import conclusions
-from .domain.records import Run, SideRecord
+from .domain.records import Problem, Run, SideRecord
 from .domain.sweep import Sweep
 from .facts import facts, limitations, readable
 from .findings import findings
@@ -25,7 +25,7 @@ td, th { padding: .2em .6em; text-align: left; vertical-align: top } td + td { f
 
 def html_report(run: Run, locale: Locale = "en") -> str:
     body = _race(run, locale) if run.measurement is None else _measured(run, locale)
-    return _page(run, body, charts_of(run, locale), locale)
+    return _page(run, [*_problem(run.problem, locale), *body], charts_of(run, locale), locale)
 
 
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
@@ -66,6 +66,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
         yield from _head(run, side, locale)
         for trace in side.requests:
             yield f"<pre>{escape(readable(side, trace.output_text, locale))}</pre>"
+            yield from _problem(trace.problem, locale)
         yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
     yield from _findings(run, locale)
 
@@ -100,8 +101,15 @@ def _findings(run: Run, locale: Locale) -> Iterable[str]:
 
 def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
     yield f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
+    yield from _problem(side.problem, locale)
     for known in limitations(side, run.workload.sampling):
         yield f"<p>{escape(say_problem(known, locale))}</p>"
+
+
+def _problem(problem: Problem | None, locale: Locale) -> Iterable[str]:
+    """What went wrong, if anything did."""
+    if problem is not None:
+        yield f"<p><strong>{escape(say_problem(problem, locale))}</strong></p>"
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

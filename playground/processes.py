@@ -70,8 +70,10 @@ class Guarded:
         return await asyncio.to_thread(self.process.wait)
 
 
-async def run_lines(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> AsyncIterator[str]:
-    """Run a helper command and yield its output line by line (stdout and stderr, '\\r' counts as a line end).
+async def run_lines(
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> AsyncIterator[str]:
+    """Run a helper command in `folder` and yield its output, stdout and stderr, line by line ('\\r' ends one too).
 
     Raises `subprocess.CalledProcessError` if it fails. Closing the iterator ends the command.
     """
@@ -81,6 +83,7 @@ async def run_lines(command: Sequence[str], *, environment: Mapping[str, str] | 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env=environment,
+        cwd=folder,
         limit=LINE_LIMIT,
     )
     assert process.stdout is not None
@@ -150,25 +153,10 @@ class DriverProcess:
             await self._process.wait()
 
 
-def run_short(
-    command: Sequence[str],
-    *,
-    environment: Mapping[str, str] | None = None,
-    timeout_s: float,
-    folder: Path | None = None,
-) -> str:
-    """Run a short command in `folder` and return its standard output.
-
-    Raises `subprocess.CalledProcessError` (with all it printed) or `subprocess.TimeoutExpired`.
-    """
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout_s, env=environment, cwd=folder, check=True
-    ).stdout
-
-
 def run_json(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> object:
     """Run a short command and parse its last line of standard output as JSON.
 
-    Raises as `run_short` does, or `json.JSONDecodeError`.
+    Raises `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
     """
-    return json.loads(run_short(command, environment=environment, timeout_s=timeout_s).strip().rsplit("\n", 1)[-1])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=True)
+    return json.loads(done.stdout.strip().rsplit("\n", 1)[-1])

@@ -97,8 +97,8 @@ class Search:
         self._start = self._place(self._own_values())
         # By number, in the order in which they were measured. None: failed, or nothing was good.
         self._worth: dict[int, float | None] = {}
-        known = [(point.run.id, point) for point in sweep.points if point.settled and point.run is not None]
-        for _, point in sorted(known, key=lambda item: item[0]):
+        known = [point for point in sweep.points if sweep.measured(point)]
+        for point in sorted(known, key=lambda known: known.run.id if known.run else ""):
             self.learn(point)
 
     @property
@@ -124,7 +124,8 @@ class Search:
         """Those to look at again, the best first; none if only one can be the best."""
         known = {number: worth for number, worth in self._worth.items() if worth is not None}
         near = [number for number in known if known[number] >= max(known.values()) - NEAR]
-        if len(near) < FEWEST_LOOKS:
+        # One alone is the best without a look; unless those that were ahead of it fell behind when looked at.
+        if len(near) < FEWEST_LOOKS and not self._looked:
             return []
         fresh = sorted(set(near) - self._looked, key=lambda number: -known[number])
         return [self._points[number] for number in fresh[: max(self._sweep.plan.looks - len(self._looked), 0)]]

@@ -16,7 +16,7 @@ from .config import Config
 from .domain.errors import InvalidInput, PlaygroundError
 from .domain.knobs import Case, label_of
 from .domain.measurement import MIN_ROUNDS, Measurement
-from .domain.records import Problem, Run, Status
+from .domain.records import Problem, Status
 from .domain.rounds import whole_rounds
 from .domain.settings import EngineSettings
 from .domain.sweep import (
@@ -44,6 +44,9 @@ BESIDE = 0.35
 # In less no round fits, on any machine; with so much six rounds of a small workload do.
 LEAST_ROUNDS_S = 1.0
 WORTH_S = 15.0
+# A search's point may take one part in so many of the time that is left: it ends by itself after six rounds, and
+# with fewer it tells nothing.
+SHARES = 4
 
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
@@ -63,18 +66,19 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
-    starts, points = order.starts(Counter()), order.most
-    fitting, share_s = _fitting(sweep.plan.budget_s, points, starts * start_s / points) if points else (0, 0.0)
-    rounds_s = min(sweep.case.measurement.budget_s, share_s)
-    return Estimate(points, fitting, starts, start_s, len(known), (1 + BESIDE) * rounds_s)
+    starts, points, budget_s = order.starts(Counter()), order.most, sweep.plan.budget_s
+    fits, share_s = fitting(sweep.plan, budget_s, points, starts * start_s / points) if points else (0, 0.0)
+    point_s = (1 + BESIDE) * min(sweep.case.measurement.budget_s, share_s)
+    total_s = min(budget_s, fits / max(1, points) * starts * start_s + fits * point_s)
+    return Estimate(points, fits, starts, start_s, len(known), point_s, total_s)
 
 
 class Grid:
     """The order of a sweep of all combinations: few engines start."""
 
     def __init__(self, sweep: Sweep) -> None:
-        settled = {point.number for point in sweep.points if point.settled and not sweep.cut_short(point)}
-        self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in settled])
+        measured = {point.number for point in sweep.points if sweep.measured(point)}
+        self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in measured])
 
     @property
     def most(self) -> int:
@@ -98,13 +102,14 @@ def order_of(sweep: Sweep) -> Grid | Search:
     return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
-def _fitting(left_s: float, points: int, start_s: float) -> tuple[int, float]:
+def fitting(plan: SweepPlan, left_s: float, points: int, start_s: float) -> tuple[int, float]:
     """How many of the points fit into what is left, and how long each one's rounds may take then.
 
     As many as get WORTH_S, one in any case. `start_s`: what a point's engine starts take on average.
     """
-    fitting = min(points, max(1, int(left_s / (start_s + WORTH_S * (1 + BESIDE)))))
-    return fitting, max(0.0, left_s / fitting - start_s) / (1 + BESIDE)
+    fits = min(points, max(1, int(left_s / (start_s + WORTH_S * (1 + BESIDE)))))
+    shares = min(fits, SHARES) if plan.search else fits
+    return fits, max(0.0, left_s / shares - start_s) / (1 + BESIDE)
 
 
 class Sweeping:
@@ -185,9 +190,11 @@ class Sweeping:
                 point = await asyncio.to_thread(self._order.take, self._running)
                 if point is None and self._again():
                     continue
-                if point is None or self._stopping:
+                if point is None:
                     break
                 self._open.add(point.number)
+                if self._stopping:
+                    break
                 share_s = self._share_s(point)
                 if share_s < LEAST_ROUNDS_S:
                     break
@@ -219,6 +226,8 @@ class Sweeping:
 
     def _again(self) -> bool:
         """Points that were cut short get another turn, if more time is left for each than it had."""
+        if self.sweep.plan.search:
+            return False
         order = Grid(self.sweep)
         had = [
             point.run.measurement.budget_s
@@ -237,7 +246,7 @@ class Sweeping:
         left_s = self._deadline - time.monotonic() - starting
         ahead = self._order.most
         start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
-        return _fitting(left_s, 1 + ahead, start_s)[1]
+        return fitting(self.sweep.plan, left_s, 1 + ahead, start_s)[1]
 
     @property
     def _each_start_s(self) -> float:
@@ -250,43 +259,41 @@ class Sweeping:
     async def _measure(self, point: Point, share_s: float) -> None:
         record, own = self.sweep.points[point.number], point.case.measurement
         changes: dict[str, object] = {"budget_s": min(own.budget_s, share_s)}
-        again = record.settled
+        before = record.run if record.settled else None
         if self.sweep.plan.search:
             changes |= {"check_outputs": False, "check_accuracy": False}
             # Enough for an interval: another point tells more than further rounds do. Not so of a second look,
             # which is to tell apart what the first ones could not.
-            changes["max_rounds"] = LOOK * MIN_ROUNDS if again else MIN_ROUNDS
-            if again:
-                changes["target_width"] = min(own.target_width, BETTER)
+            changes["max_rounds"] = MIN_ROUNDS
+            if self.sweep.measured(record):
+                changes |= {
+                    "max_rounds": LOOK * MIN_ROUNDS,
+                    "target_width": min(own.target_width, BETTER),
+                    "budget_s": min(LOOK * own.budget_s, share_s),
+                }
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
-        earlier, record.run, record.result = record.run, self.current.run, None
+        record.run, record.result = self.current.run, None
         self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()
         ran = self.current.run
         await self.current.execute()
-        kept = earlier is None or not again or self._replaces(ran, earlier)
-        if not kept:
-            record.run = earlier
-        if (kept and record.settled) or ran.status == "failed":
+        # Another turn that failed, or that was broken off or had the time for fewer rounds, takes nothing away.
+        better = before is None or (ran.status == "done" and whole_rounds(ran) >= whole_rounds(before))
+        if not better:
+            record.run = before
+        if ran.status == "failed" or (better and record.settled):
             self._open.discard(point.number)
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
-        if record.settled:
+        if self.sweep.measured(record):
             await asyncio.to_thread(self._order.learn, record)
         started = [side.ready_after_s for side in ran.sides if side.ready_after_s is not None]
         self._start_s += started
         # Engines on a CPU start side by side.
         waited_s = max(started, default=0.0) if self._device == "cpu" else sum(started)
         self._point_s.append(time.monotonic() - began - waited_s)
-
-    def _replaces(self, ran: Run, earlier: Run) -> bool:
-        """Whether another turn is kept: one that was broken off takes nothing away, nor does a second look that
-        failed or had the time for fewer rounds than the first."""
-        if not self.sweep.plan.search:
-            return ran.status in ("done", "failed")
-        return ran.status == "done" and whole_rounds(ran) >= whole_rounds(earlier)
 
     def _comparison(self, point: Point, measurement: Measurement) -> Comparison:
         case = point.case

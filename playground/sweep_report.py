@@ -48,8 +48,8 @@ def plan_sentences(told: Estimate) -> list[Problem]:
     sentences = [Problem("sweep.plan", params)]
     if told.fitting < told.points:
         sentences.append(Problem("sweep.not_all_fit", {"fitting": told.fitting, "points": told.points}))
-    if told.point_s < WORTH_S:
-        sentences.append(Problem("sweep.tight", {"rounds_s": told.point_s / (1 + BESIDE)}))
+    if (rounds_s := told.point_s / (1 + BESIDE)) < WORTH_S:
+        sentences.append(Problem("sweep.tight", {"rounds_s": rounds_s}))
     return sentences
 
 
@@ -102,7 +102,7 @@ def _theory(sweep: Sweep) -> list[Problem]:
 
 
 def plan_document(told: Estimate) -> dict[str, Any]:
-    return {"schema": SCHEMA_VERSION, **asdict(told), "total_s": told.total_s}
+    return {"schema": SCHEMA_VERSION, **asdict(told)}
 
 
 def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:

@@ -146,9 +146,17 @@ def test_vllm_takes_the_script(vllm: dict[str, Any], name: str) -> None:
     left = case.knobs.overrides().items() - given.items()
     # One process runs one replica.
     assert dict(left) == ({"data_parallel_size": 2} if name == "everything" else {})
-    comment = script.splitlines()[3:]
+    comment = script.splitlines()[4:]
     assert bool(comment) == bool(case.extra_flags)
     assert all(line.startswith("# ") for line in comment)
+
+
+def test_the_script_starts_nothing_when_a_child_reads_it_again() -> None:
+    """As a process of multiprocessing does: on a CPU vLLM starts its own that way."""
+    script = snippets(cases()["everything"])["python"].replace("from vllm import LLM", "LLM = None")
+    exec(script, {"__name__": "__mp_main__"})
+    with pytest.raises(TypeError):
+        exec(script, {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("name", cases())

@@ -108,15 +108,16 @@ def test_it_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "lm-eval[api]"' in say_problem(raised.value)
 
 
-def test_tasks_that_it_does_not_know_are_told_before_the_start(lm_eval: None) -> None:
+async def test_tasks_that_it_does_not_know_are_told_before_the_start(lm_eval: None) -> None:
+    """A dot makes no file of a name."""
     with pytest.raises(InvalidInput) as raised:
-        harness.check_tasks(Harness(tasks=("gsm8k", "no_such_task", "nor_this")))
+        await harness.check_tasks(Harness(tasks=("gsm8k", "longproc_countdown_0.5k", "no_such_task", "nor_this")))
     assert "does not know: no_such_task, nor_this." in say_problem(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"unknown_tasks"):
-        harness.check_tasks(Harness(tasks=(f"{tmp_path}/gone.yaml",)))
+        await harness.check_tasks(Harness(tasks=(f"{tmp_path}/gone.yaml",)))
 
 
 @pytest.mark.parametrize("task", ["", "--trust_remote_code", "gsm8k,mmlu", "-x", "a\nb", "a;b"])
@@ -190,6 +191,8 @@ def test_nothing_left_is_a_failure(tmp_path: Path) -> None:
 def test_the_reason_is_the_request_s_own() -> None:
     lines = ["x", "API request failed! Status code: 400, Response text: too long", "Traceback", "HTTPError: 400"]
     assert "too long" in harness.HarnessFailed(lines).reason
+    # That one was retried, and went well.
+    assert harness.HarnessFailed([*lines[:3], "ValueError: no answer"]).reason == "ValueError: no answer"
     assert harness.HarnessFailed(["Tasks not found"]).reason == "Tasks not found"
 
 

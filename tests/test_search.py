@@ -29,7 +29,7 @@ from playground.domain.sweep_results import results
 from playground.domain.workload import ConcurrencyProfile
 from playground.host import Host
 from playground.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
-from playground.sweep import Sweeping, estimate, new_sweep
+from playground.sweep import BESIDE, SHARES, Sweeping, estimate, fitting, new_sweep
 from playground.sweep_report import conclusions_of, plan_document, sweep_document
 from playground.sweep_tables import point_table
 
@@ -133,6 +133,16 @@ def test_of_two_the_one_whose_engine_runs_comes_first() -> None:
 def test_where_one_is_far_ahead_none_is_looked_at_again() -> None:
     search, _ = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.4)
     assert (search.most, search.take(Counter())) == (0, None)
+
+
+def test_the_only_one_left_near_the_best_is_looked_at_after_another_fell_behind() -> None:
+    search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.47)
+    first = search.take(Counter())
+    assert first is not None
+    search.tell(first, 0.3)
+    second = search.take(Counter())
+    assert second is not None
+    assert [first.number, second.number] == taken[:2]
 
 
 def test_one_that_turns_out_worse_makes_room_for_the_next() -> None:
@@ -247,9 +257,13 @@ async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Swee
         await until(lambda: sum(point.settled for point in sweep.points) >= stop_after, within_s=60)
         sweeping.stop()
     await until(lambda: sweeping.finished, within_s=120)
-    kept = host.history.sweep(sweep.id)
-    assert kept is not None
-    return kept
+    return kept(host, sweep)
+
+
+def kept(host: Host, sweep: Sweep) -> Sweep:  # noqa: F811
+    found = host.history.sweep(sweep.id)
+    assert found is not None
+    return found
 
 
 async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
@@ -273,36 +287,49 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
     assert "search.measured" in {sentence.message_id for sentence in conclusions_of(done)}
 
 
-async def test_a_search_looks_again_and_recommends_by_that(
-    host: Host,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where any may be the best."""
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a small search are second looks, at whichever points."""
     monkeypatch.setattr("playground.search.NEAR", 10.0)
-    sweep = search_over(Knob(name="k", values=tuple(range(1, 25))))
-    done = await swept(host, sweep)
+    monkeypatch.setattr("playground.domain.sweep.LOOKS", 2)
+
+
+@pytest.mark.usefixtures("looks")
+async def test_a_search_looks_again(host: Host) -> None:  # noqa: F811
+    done = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 13)))))
     assert (done.status, done.left, done.plan.looks) == ("done", 0, 2)
-    settled = [point for point in done.points if point.settled]
-    assert len(settled) == done.plan.most_explored
-    looked = [point for point in settled if done.looked_at_again(point)]
+    assert sum(point.settled for point in done.points) == done.plan.most_explored == 2
+    looked = [point for point in done.points if done.looked_at_again(point)]
     assert len(looked) == 2
     for point in looked:
         assert point.run is not None
         assert point.run.measurement is not None
         plan = point.run.measurement
         assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (LOOK * MIN_ROUNDS, 0.005, False)
-    number = recommendation(done).number
-    assert number is None or number in {point.number for point in looked}
     # One that goes on from there has nothing to do.
     assert Search(done).most == 0
 
 
-async def test_a_stop_within_the_last_look_leaves_it_to_do(
-    host: Host,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("playground.search.NEAR", 10.0)
-    sweep = search_over(Knob(name="k", values=tuple(range(1, 25))))
+@pytest.mark.usefixtures("looks")
+async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:  # noqa: F811
+    """For want of time for a single round, then for as many rounds as before, then by Stop."""
+    sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))
+    plenty = Sweeping._share_s
+    for share_s in (0.0, 0.001):
+
+        def little(sweeping: Sweeping, point: Point, given_s: float = share_s) -> float:
+            return given_s if sweeping.sweep.points[point.number].settled else plenty(sweeping, point)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Sweeping, "_share_s", little)
+            sweep = await swept(host, sweep)
+        assert sweep.problem is not None
+        assert (sweep.status, sweep.problem.message_id) == ("stopped", "sweep.budget_spent")
+        assert (sweep.left, looks_of(sweep)) == (2, 0)
+        first = {point.number: point.run for point in sweep.points if point.settled and point.run}
+        assert len(first) == 2
+        assert min(map(whole_rounds, first.values())) > 1
+
     sweeping = host.sweeping(sweep)
     await host.start(sweeping, "a test")
 
@@ -313,37 +340,52 @@ async def test_a_stop_within_the_last_look_leaves_it_to_do(
     await until(in_the_last_look, within_s=120)
     sweeping.stop()
     await until(lambda: sweeping.finished, within_s=60)
-    stopped = host.history.sweep(sweep.id)
-    assert stopped is not None
+    stopped = kept(host, sweep)
     assert (stopped.status, stopped.left, looks_of(stopped)) == ("stopped", 1, 1)
+    [other] = [point for point in stopped.points if point.settled and not stopped.looked_at_again(point)]
+    assert other.run == first[other.number]
     done = await swept(host, stopped)
     assert (done.status, done.left, looks_of(done)) == ("done", 0, 2)
 
 
-@pytest.mark.parametrize("share_s", [0.0, 0.001])
-async def test_a_look_without_time_takes_nothing_away_and_is_left_to_do(
+async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
     host: Host,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
-    share_s: float,
 ) -> None:
-    """No time at all, or time for fewer rounds than the point had before."""
-    monkeypatch.setattr("playground.search.NEAR", 10.0)
-    plenty = Sweeping._share_s
+    sweep = search_over(Knob(name="k", values=(1, 2)))
+    sweeping, taking = host.sweeping(sweep), Search.take
 
-    def little(sweeping: Sweeping, point: Point) -> float:
-        return share_s if sweeping.sweep.points[point.number].settled else plenty(sweeping, point)
+    def take(search: Search, running: Counter[EngineSettings]) -> Point | None:
+        if search.most == 1:
+            sweeping.stop()
+        return taking(search, running)
 
-    monkeypatch.setattr(Sweeping, "_share_s", little)
-    first = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 25)))))
-    assert first.problem is not None
-    assert (first.status, first.problem.message_id) == ("stopped", "sweep.budget_spent")
-    assert (first.left, looks_of(first)) == (2, 0)
-    settled = [point.run for point in first.points if point.settled and point.run]
-    assert len(settled) == first.plan.most_explored
-    assert min(map(whole_rounds, settled)) > 1
-    monkeypatch.undo()
-    monkeypatch.setattr("playground.search.NEAR", 10.0)
-    assert looks_of(await swept(host, first)) == 2
+    monkeypatch.setattr(Search, "take", take)
+    await host.start(sweeping, "a test")
+    await until(lambda: sweeping.finished, within_s=60)
+    assert (sweep.status, sweep.left) == ("stopped", 1)
+
+
+def test_points_cut_short_are_not_learned_from_and_left_to_do() -> None:
+    """A search in which no point had the time for six rounds has everything to do."""
+    sweep = search_over(Knob(name="k", values=(1, 2, 3, 4, 5, 6)))
+    run = measured_run()
+    assert run.measurement is not None
+    for side in run.sides:
+        del side.trials[2:]
+    run.measurement = run.measurement.model_copy(update={"budget_s": FEW.budget_s / 2})
+    sweep.status, sweep.points[0].run = "stopped", run
+    assert (sweep.left, Search(sweep).most) == (3, 3)
+    sweep.points[0].run = measured_run()
+    assert (sweep.left, Search(sweep).most) == (2, 2)
+
+
+def test_a_search_gives_its_first_points_time_enough() -> None:
+    """Many short-changed points tell less than a few whole ones."""
+    plan = search_over(Knob(name="max_num_seqs", values=tuple(range(1, 61))), budget_s=800).plan
+    grid = plan.model_copy(update={"search": False})
+    assert fitting(plan, 800, 20, 0) == (20, 800 / SHARES / (1 + BESIDE))
+    assert fitting(grid, 800, 20, 0) == (20, 800 / 20 / (1 + BESIDE))
 
 
 def looks_of(sweep: Sweep) -> int:

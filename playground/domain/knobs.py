@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from .changes import Change, Value
 from .errors import InvalidInput
 from .measurement import Measurement
-from .settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
+from .settings import MOST_K, SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
 from .sides import Side
 from .speculation import geometric_rates
 from .validation import nearest_of, reason
@@ -162,8 +162,9 @@ def _turned(side: Side, name: str, value: Value) -> Side:
 def _with_k(engine: EngineSettings, value: Value) -> EngineSettings:
     """Synthetic rates are a list of k: they go with it, by the first of them."""
     rates = engine.speculation.model_dump().get("synthetic_acceptance_rates")
-    if not rates or not isinstance(value, int):
-        return engine
+    # What is no k is refused by the settings, before a list of that length is made.
+    if not rates or not isinstance(value, int) or not 1 <= value <= MOST_K:
+        return Change("speculation.num_speculative_tokens", value).apply(engine)
     return _accepting(engine, rates[0], value)
 
 

@@ -10,6 +10,7 @@ from .changes import Value
 from .measurement import MIN_ROUNDS
 from .merits import Merit, merits
 from .records import Problem, SideRecord
+from .rounds import whole_rounds
 from .settings import EngineSettings
 from .speculation import BestK, best_k
 from .sweep import Sweep, value_text
@@ -86,16 +87,18 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
 
 
 def _best_point(sweep: Sweep) -> Recommendation:
-    """The best of all sides of all points; after a search's second looks, of those that it looked at again. Where
-    any other's interval overlaps, or is unknown, that is said."""
+    """The best of all sides of all points. Where any other's interval overlaps, or is unknown, that is said."""
     found = [merit for result in results(sweep) for merit in merits(sweep, result)]
     sure = [merit for merit in found if merit.interval is not None]
     if not sure:
-        return Recommendation(None, Problem("sweep.nothing_known", {"least": MIN_ROUNDS}))
-    looked = {point.number for point in sweep.points if sweep.looked_at_again(point)}
-    best = max([merit for merit in sure if merit.point.number in looked] or sure, key=lambda merit: merit.log)
-    if (none := _none_better(sweep, sure)) is not None:
-        return none
+        enough = any(point.run is not None and whole_rounds(point.run) >= MIN_ROUNDS for point in sweep.points)
+        return Recommendation(
+            None, Problem("sweep.no_verdict" if enough else "sweep.nothing_known", {"least": MIN_ROUNDS})
+        )
+    better = _clearly_better(sure)
+    if not better:
+        return _none_better(sweep, sure)
+    best = max(better, key=lambda merit: merit.log)
     others = [merit for merit in found if merit.point.number != best.point.number]
     number, values, label = best.point.number, best.point.values, best.side.label
     params: dict[str, object] = {
@@ -106,19 +109,23 @@ def _best_point(sweep: Sweep) -> Recommendation:
     }
     if not others:
         return Recommendation(values, Problem("sweep.only_one", params), number, label)
-    rivals = [merit for merit in others if best.overlaps(merit)]
+    rivals = [merit for merit in others if merit.log > best.log or best.overlaps(merit)]
     rival = max(rivals or others, key=lambda merit: merit.log)
     params["rival"] = described(sweep, rival.point.values)
     reason = Problem("sweep.best_unsure" if rivals else "sweep.best_clear", params)
     return Recommendation(values, reason, number, label)
 
 
-def _none_better(sweep: Sweep, found: Sequence[Merit]) -> Recommendation | None:
-    """Where each was compared with a first side that stays as it is: that one, if none is clearly better."""
-    ratios = [merit.ratio for merit in found if merit.ratio is not None]
-    if len(ratios) < len(found) or any(ratio.interval_of_one_in(len(ratios))[0] > 1 for ratio in ratios):
-        return None
-    first, best = sweep.case.sides[0], max(ratio.value for ratio in ratios)
+def _clearly_better(found: Sequence[Merit]) -> list[Merit]:
+    """Than a first side that stays as it is. All of them, where none was compared with such a side."""
+    ratios = sum(merit.ratio is not None for merit in found)
+    return [merit for merit in found if merit.ratio is None or merit.ratio.interval_of_one_in(ratios)[0] > 1]
+
+
+def _none_better(sweep: Sweep, found: Sequence[Merit]) -> Recommendation:
+    """That first side, or speculation off where it is that."""
+    first = sweep.case.sides[0]
+    best = max(merit.ratio.value for merit in found if merit.ratio is not None)
     reason = Problem("sweep.none_better", {"baseline": first.label, "speed_up": best})
     turned = [side for side in sweep.case.sides if side.label in {merit.side.label for merit in found}]
     plain = isinstance(first.engine, EngineSettings) and not first.engine.speculates

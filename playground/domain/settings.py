@@ -23,6 +23,7 @@ from .refusal import refused
 
 # What 64 bits hold: no setting of an engine is larger.
 MOST = 2**63 - 1
+MOST_K = 128
 PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
 # One of vLLM's own words, which differ from version to version.
@@ -72,7 +73,7 @@ class SpeculationOff(Frozen):
 class _Speculating(Frozen):
     """What every speculation method shares (fields of vLLM's --speculative-config)."""
 
-    num_speculative_tokens: Annotated[int, Field(ge=1, le=128)] = 5
+    num_speculative_tokens: Annotated[int, Field(ge=1, le=MOST_K)] = 5
     num_speculative_tokens_per_batch_size: tuple[tuple[Count, Count, Count], ...] | None = None
     rejection_sample_method: Literal["standard", "synthetic", "block"] | None = None
     synthetic_acceptance_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None

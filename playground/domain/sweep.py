@@ -153,13 +153,17 @@ class Sweep:
         """How many measurements are still to come; of a search under way at most."""
         if self.plan.search and self.status == "done":
             return 0
-        measured = sum(point.settled and not self.cut_short(point) for point in self.points)
-        return self.plan.most_points - measured - sum(map(self.looked_at_again, self.points))
+        done = sum(map(self.measured, self.points)) + sum(map(self.looked_at_again, self.points))
+        return self.plan.most_points - done
+
+    def measured(self, point: PointRecord) -> bool:
+        """Whether the point is settled, and had the time that it needed."""
+        return point.settled and not self.cut_short(point)
 
     def cut_short(self, point: PointRecord) -> bool:
         """Whether the sweep's time left the point fewer rounds than an interval needs."""
         run = point.run
-        if run is None or run.measurement is None or run.status != "done" or self.plan.search:
+        if run is None or run.measurement is None or run.status != "done":
             return False
         return run.measurement.budget_s < self.case.measurement.budget_s and whole_rounds(run) < MIN_ROUNDS
 
@@ -304,7 +308,7 @@ def most_starts(points: Sequence[Point], count: int, running: Counter[EngineSett
 class Estimate:
     """What a sweep will take at most: `start_s` an engine, `point_s` a point beside that, in seconds.
 
-    `fitting`: how many of the points there is time for.
+    `fitting`: how many of the points there is time for; `total_s`: of those.
     `known_starts`: how many earlier starts on this host the first figure is the median of; 0: a rule of thumb.
     """
 
@@ -314,9 +318,4 @@ class Estimate:
     start_s: float
     known_starts: int
     point_s: float
-
-    @property
-    def total_s(self) -> float:
-        """Of the points that there is time for."""
-        share = self.fitting / max(1, self.points)
-        return share * self.engine_starts * self.start_s + self.fitting * self.point_s
+    total_s: float

@@ -16,7 +16,7 @@ from .records import Problem, Run, Trial
 from .rounds import rounds_of, run_verdicts
 from .settings import EngineSettings
 from .speculation import SpeculationPoint, measured_point
-from .statistics import Verdict, half_width
+from .statistics import MOST_LEFT_OUT, Verdict, half_width
 from .sweep import PointRecord, Sweep, value_text
 
 K_NAMES = ("k", "num_speculative_tokens")
@@ -127,9 +127,10 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def over_rounds(values: Sequence[float | None]) -> OverRounds:
-    """Of one value a round; what is unknown or not above 0 has no log and is left out."""
+    """Of one value a round; what is unknown or not above 0 has no log and is left out. Of more than one such round
+    in ten nothing: they are the bad ones."""
     logs = [log(value) for value in values if value is not None and value > 0]
-    if not logs:
+    if not logs or len(values) - len(logs) > MOST_LEFT_OUT * len(values):
         return OverRounds(None, None)
     mean = fmean(logs)
     if len(logs) < MIN_ROUNDS:

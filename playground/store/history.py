@@ -109,6 +109,16 @@ class History:
             query = "SELECT DISTINCT preset FROM runs WHERE preset IS NOT NULL ORDER BY preset"
             return [row["preset"] for row in db.query(query)]
 
+    def settings(self, kept_id: str) -> Run | Sweep | None:
+        """What a run or a sweep was started from: without trials, samples and points, so read at once."""
+        with self._reading() as db:
+            for row in db.table("sweeps").rows_where("id = ?", [kept_id]):
+                return rows.sweep_of(row, [])
+            for row in db.table("runs").rows_where("id = ?", [kept_id]):
+                sides = db.table("sides").rows_where("run_id = ?", [kept_id], order_by="position")
+                return rows.run_of(row, [rows.side_of(side, [], []) for side in sides])
+        return None
+
     def get(self, run_id: str) -> Run | None:
         """The whole run, or None if there is none of that id."""
         with self._reading() as db:

@@ -8,10 +8,11 @@ from typing import Any, get_args
 import gradio as gr
 
 from ..config import Config
-from ..domain.records import Run
+from ..domain.records import Problem, Run
 from ..domain.settings import EngineSettings
 from ..domain.sides import Side
 from ..domain.sweep import Sweep
+from ..engine import runtime
 from ..engine.devices import Machine
 from ..export import Format, exported
 from ..host import Host
@@ -59,7 +60,7 @@ def wire(
     """A click loads the settings, and shows the tab that holds them."""
 
     def load(event: gr.EventData, request: gr.Request) -> Any:
-        kept = found(host, event.run)
+        kept = host.history.settings(str(event.run))
         if kept is None:
             return gr.skip()
         preset = allowed_here(host.config, as_preset(kept))
@@ -77,7 +78,11 @@ def allowed_here(config: Config, preset: Preset) -> Preset:
     sides, notes = list[Side](), list(preset.notes)
     for side in preset.sides:
         if isinstance(side.engine, EngineSettings):
-            engine, said = allowed(config, side.engine, side.engine.runtime)
+            given = side.engine.runtime
+            usable = given if given in runtime.names(config) else runtime.DEFAULT
+            engine, said = allowed(config, side.engine, usable)
+            if usable != given:
+                said.append(Problem("kept.no_runtime", {"side": side.label, "runtime": given}))
             # What stays is no news here.
             notes += said if engine != side.engine else []
             side = side.model_copy(update={"engine": engine})

@@ -64,7 +64,7 @@ DEFAULTS = {
     "limit": "100",
 }
 # A visitor names tasks, and no file of this machine.
-TASK = re.compile(r"\w[\w-]*")
+TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 
 
 def build(preset: Preset) -> gr.HTML:

@@ -12,7 +12,7 @@ from ..domain.errors import InvalidInput
 from ..domain.knobs import Case
 from ..domain.measurement import Measurement
 from ..domain.records import Run
-from ..domain.sides import Side
+from ..domain.sides import LEAST_SIDES, MOST_SIDES, Side
 from ..domain.sweep import Sweep
 from ..host import Host
 from ..presets import Localised, Preset
@@ -25,9 +25,8 @@ def origin(preset: Preset) -> str:
 
 
 def sides_of(text: str) -> int:
-    """How many sides there are now."""
-    count: int = json.loads(text)[1]
-    return count
+    """How many sides there are now. The text comes from a browser, which may send anything."""
+    return min(max(int(json.loads(text)[1]), LEAST_SIDES), MOST_SIDES)
 
 
 def with_count(text: str, count: int) -> str:
@@ -37,10 +36,10 @@ def with_count(text: str, count: int) -> str:
 
 def filled_from(host: Host, text: str) -> Preset:
     """With as many sides as there are now. Raises InvalidInput for a run that is in the history no more."""
-    name, count = json.loads(text)
+    name, count = json.loads(text)[0], sides_of(text)
     if presets.exists(name):
         preset = presets.load(name)
-    elif (kept := found(host, name)) is not None:
+    elif (kept := host.history.settings(name)) is not None:
         preset = as_preset(kept)
     else:
         raise InvalidInput("kept.gone", id=name)

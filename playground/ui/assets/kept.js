@@ -9,7 +9,8 @@ function save(name, form, text) {
   link.href = URL.createObjectURL(new Blob(form === 'csv' ? ['\ufeff', text] : [text], {type: types[form]}));
   link.download = name;
   link.click();
-  URL.revokeObjectURL(link.href);
+  // Some browsers fetch it only after the click.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 function add(text, action) {
