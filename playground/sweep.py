@@ -136,6 +136,8 @@ class Sweeping:
         self._order = order_of(sweep)
         # Taken, but without a result so far; of a second look, without a better one than it had.
         self._open: set[int] = set()
+        # Of those that had another turn: to try it once more would not end.
+        self._failed_again: set[int] = set()
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()
@@ -229,11 +231,9 @@ class Sweeping:
         if self.sweep.plan.search:
             return False
         order = Grid(self.sweep)
-        had = [
-            point.run.measurement.budget_s
-            for point in self.sweep.points
-            if self.sweep.cut_short(point) and point.run is not None and point.run.measurement is not None
-        ]
+        order.left = [point for point in order.left if point.number not in self._failed_again]
+        runs = [self.sweep.points[point.number].run for point in order.left]
+        had = [run.measurement.budget_s for run in runs if run is not None and run.measurement is not None]
         left_s = self._deadline - time.monotonic() - order.starts(self._running) * self._each_start_s
         if not had or left_s / order.most / (1 + BESIDE) <= max(had):
             return False
@@ -284,6 +284,8 @@ class Sweeping:
         better = before is None or (ran.status == "done" and whole_rounds(ran) >= whole_rounds(before))
         if not better:
             record.run = before
+            if ran.status == "failed":
+                self._failed_again.add(point.number)
         if ran.status == "failed" or (better and record.settled):
             self._open.discard(point.number)
         await asyncio.to_thread(self._history.save_point, self.sweep.id, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import gradio as gr
@@ -9,13 +10,15 @@ import pytest
 from test_compare import fake_runtime, host  # noqa: F401
 
 from playground import presets
+from playground.config import Config
 from playground.engine import devices
 from playground.host import Host
 from playground.presets import Preset
 from playground.sweep import new_sweep
 from playground.ui import compare_tab, side_count
 from playground.ui.compare_tab import CompareTab
-from playground.ui.origin import as_preset
+from playground.ui.kept import allowed_here
+from playground.ui.origin import as_preset, filled_from
 
 Page = dict[Any, Any]
 
@@ -88,10 +91,27 @@ def test_a_run_is_loaded_as_it_was(tab: CompareTab, host: Host, mode: Any) -> No
             run.workload = run.workload.model_copy(update={"sampling": sampling})
         host.history.begin(run)
         page = just_opened(tab)
-        fill(tab, page, as_preset(run))
+        stored = host.history.settings(run.id)
+        assert stored is not None
+        fill(tab, page, as_preset(stored))
         again = compare_tab._comparison(tab, host, page, mode).run
         assert (again.sides, again.workload, again.measurement) == (run.sides, run.workload, run.measurement)
         assert again.preset == name
+
+
+def test_a_runtime_that_is_gone_is_replaced_and_told(config: Config) -> None:
+    """The page could neither show nor change it."""
+    preset = presets.load(presets.EMBEDDED)
+    engine = preset.sides[1].engine.model_copy(update={"runtime": "old"})
+    sides = (preset.sides[0], preset.sides[1].model_copy(update={"engine": engine}))
+    allowed = allowed_here(config, preset.model_copy(update={"sides": sides}))
+    assert allowed.sides == preset.sides
+    assert [note.message_id for note in allowed.notes] == ["kept.no_runtime"]
+
+
+@pytest.mark.parametrize(("count", "sides"), [(-1, 2), (3, 3), (10**9, 4)])
+def test_the_browser_s_count_of_sides_is_not_trusted(host: Host, count: int, sides: int) -> None:  # noqa: F811
+    assert len(filled_from(host, json.dumps([presets.EMBEDDED, count])).sides) == sides
 
 
 def test_a_sweep_is_loaded_with_what_it_varies() -> None:

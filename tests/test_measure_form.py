@@ -181,8 +181,8 @@ def harness_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tasks_of_the_harness(preset: Preset, harness_here: None) -> None:
-    read, _ = measure_form.read(filled(preset, tasks="gsm8k, ifeval", limit=""), preset)
-    assert read.harness == Harness(tasks=("gsm8k", "ifeval"))
+    read, _ = measure_form.read(filled(preset, tasks="gsm8k, longproc_0.5k", limit=""), preset)
+    assert read.harness == Harness(tasks=("gsm8k", "longproc_0.5k"))
     shown = with_measurement(preset, harness={"tasks": ["gsm8k"], "limit": 7})
     assert measure_form.read(filled(shown), shown)[0].harness == Harness(tasks=("gsm8k",), limit=7)
     assert measure_form.read(filled(preset), preset)[0].harness is None
@@ -193,6 +193,7 @@ def test_tasks_of_the_harness(preset: Preset, harness_here: None) -> None:
     [
         ({"tasks": "/etc/passwd"}, "harness.only_names", "tasks"),
         ({"tasks": "gsm8k, ../own.yaml"}, "harness.only_names", "tasks"),
+        ({"tasks": "own.yaml"}, "harness.only_names", "tasks"),
         ({"tasks": "-x"}, "harness.only_names", "tasks"),
         ({"tasks": "gsm8k", "limit": "0"}, "measure.bad_field", "limit"),
     ],

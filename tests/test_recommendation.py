@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 import sweep_run
-from sweep_run import made_sweep
+from sweep_run import base_case, made_sweep
 
 from playground.config import Config
 from playground.domain.recommendation import best_by_circumstance, recommendation, recommended_side
 from playground.domain.records import Problem
 from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.speculation import SpeculationPoint, known_cost, measured_point
-from playground.domain.sweep_results import results
+from playground.domain.sweep_results import OverRounds, over_rounds, results
+from playground.domain.workload import Limits
 from playground.sweep_report import conclusions_of
 from playground.text import LOCALES, say_problem
 from playground.ui.sweep_painter import SweepPainter
@@ -62,6 +63,56 @@ def test_a_point_without_an_interval_may_be_as_good() -> None:
     short = made_sweep("quick.prompt_lookup_max=2,3", rounds=3)
     sweep.points[1] = short.points[1]
     assert recommendation(sweep).reason.message_id == "sweep.best_unsure"
+
+
+def test_bad_rounds_that_have_no_figure_count_against_a_point() -> None:
+    """Of more than one in ten the good ones alone say nothing."""
+    assert over_rounds([4.0] * 10 + [None]).value == pytest.approx(4)
+    for bad in (None, 0.0):
+        assert over_rounds([4.0] * 6 + [bad]) == OverRounds(None, None)
+
+
+def test_where_all_sides_turn_a_point_that_fails_requests_is_not_the_best() -> None:
+    sweep = made_sweep("max_num_seqs=1,2")
+    run = sweep.points[1].run
+    assert run is not None
+    for side in run.sides:
+        side.trials[0].requests[0].problem = Problem("stream.cut")
+    best = recommendation(sweep)
+    assert (best.values, best.reason.message_id) == ((1,), "sweep.only_one")
+
+
+def test_a_baseline_without_good_requests_is_why_others_are_recommended() -> None:
+    case = base_case(objective="goodput")
+    limits = case.measurement.model_copy(update={"limits": Limits(tpot_ms=15)})
+    sweep = made_sweep("quick.prompt_lookup_max=2,3", case=case.model_copy(update={"measurement": limits}))
+    verdict = results(sweep)[0].sides[1].verdict
+    assert verdict is not None
+    assert (verdict.verdict, verdict.speed_up) == ("faster", None)
+    best = recommendation(sweep)
+    assert (best.side, best.reason.message_id) == ("quick", "sweep.best_unsure")
+
+
+def test_rounds_without_a_verdict_are_not_called_too_few() -> None:
+    sweep = made_sweep("quick.prompt_lookup_max=2,3")
+    for point, found in zip(sweep.points, results(sweep), strict=True):
+        verdict = found.sides[1].verdict
+        assert verdict is not None
+        moving = replace(verdict, verdict="no clear difference", reason=Problem("verdict.ratio_moves"))
+        point.result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=moving)))
+    assert recommendation(sweep).reason.message_id == "sweep.no_verdict"
+
+
+def test_of_those_that_are_clearly_better_the_best() -> None:
+    """A point that came to more, but may be slower than the baseline, is told as a rival."""
+    sweep = made_sweep("quick.prompt_lookup_max=2,3")
+    found = results(sweep)[1]
+    verdict = found.sides[1].verdict
+    assert verdict is not None
+    wide = replace(verdict, verdict="no clear difference", speed_up=9.0, interval=(0.5, 162.0))
+    sweep.points[1].result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=wide)))
+    best = recommendation(sweep)
+    assert (best.number, best.reason.message_id) == (0, "sweep.best_unsure")
 
 
 def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:

@@ -174,6 +174,14 @@ def test_round_trip_of_everything(history: History) -> None:
     assert history.get("r1") == made
 
 
+def test_settings_without_what_was_measured(history: History) -> None:
+    """Read at once, however long the run was."""
+    made = saved(history, full_run())
+    bare = [replace(side, trials=[], samples=[]) for side in made.sides]
+    assert history.settings("r1") == replace(made, sides=bare)
+    assert history.settings("none") is None
+
+
 def test_defaults_round_trip(history: History) -> None:
     made = saved(history, run())
     assert history.get("r1") == made

@@ -160,6 +160,10 @@ def test_acceptance_is_prescribed_to_the_engine() -> None:
     assert longer["synthetic_acceptance_rates"] == (0.5, 0.25)
     other = engine(changed(changed(CASE, "k", 2, None), "acceptance", 0.5, None), 1).speculation.model_dump()
     assert other["synthetic_acceptance_rates"] == (0.5, 0.25)
+    # Refused before a list of that length is made.
+    for k in (0, 10**9):
+        with pytest.raises(InvalidInput):
+            changed(turned, "k", k, None)
 
 
 def test_concurrency_brings_the_requests_that_it_needs() -> None:

@@ -182,6 +182,21 @@ async def test_points_with_too_little_time_are_measured_again(host: Host) -> Non
     assert results(kept)[0].sides[1].interval is not None
 
 
+async def test_another_turn_that_fails_takes_nothing_away(host: Host) -> None:  # noqa: F811
+    async with FakeServer(Steady(rate=400)) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)), tokens=8)
+        few = (await swept(host, sweep_over(made, 1, budget_s=2))).sweep
+    before = few.points[0].run
+    assert before is not None
+    again = stored(host, few)
+    again.plan = again.plan.model_copy(update={"budget_s": 600.0})
+    # Nobody answers there any more.
+    await swept(host, again)
+    kept = stored(host, few)
+    assert kept.points[0].run == before
+    assert (kept.status, kept.left) == ("stopped", 1)
+
+
 def test_a_letter_and_a_label_of_the_same_side() -> None:
     made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in ("a", "b")))
     knobs = (Knob(name="max_num_seqs", values=(1,), side="B"), Knob(name="max_num_seqs", values=(2,), side="b"))
