@@ -39,6 +39,25 @@ async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser)
     assert not errors
 
 
+async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
+    app: App,  # noqa: F811
+    browser: Browser,  # noqa: F811
+) -> None:
+    """A preset, sides added and taken away: all of it changes forms whose knobs nobody has opened yet."""
+    page = await opened(browser, app[1], [])
+    await page.get_by_text("Settings of each side").click()
+    await page.get_by_label("Preset").first.click()
+    await page.get_by_role("option", name="batching-16-vs-64").click()
+    await expect(page.locator("#side1-label input, #side1-label textarea")).to_have_value("64 at once")
+    for button, count in (("add", 3), ("add", 4), ("remove", 3), ("add", 4)):
+        await page.locator(f"#{button}_side").click()
+        await expect(page.get_by_role("tab", name="Knobs")).to_have_count(count)
+    for index, at_once in enumerate(("16", "64", "64", "64")):
+        await page.locator(f"#side{index}-tab-knobs-button").click()
+        await expect(page.locator(f"#side{index}-knobs [name=max_num_seqs]")).to_have_value(at_once)
+        await expect(page.locator(f"#side{index}-knobs [name=max_model_len]")).to_have_value("4096")
+
+
 async def _an_error_at_its_field(page: Page) -> None:
     """Also where it is folded away, and on another tab."""
     knob = page.locator("#side0-knobs [name=max_num_seqs]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,10 +137,19 @@ def _choices(knob: str) -> list[str] | None:
     return choices(Knobs, knob)
 
 
+def knobs_as_they_are(sides: Sequence[SideForm], given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """What an event that may change any side's fields returns for all of them, beside what it changes.
+
+    Gradio takes what is not returned for an update without a value. Before the knobs were ever shown, one such
+    leaves their component empty for good.
+    """
+    return {field: given[field] for field in (side.fields["knobs"] for side in sides)}
+
+
 def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     """What to change so that the form shows `side`; None hides it."""
     if side is None:
-        return {form.column: gr.update(visible=False)}
+        return {form.column: gr.update(visible=False), form.fields["knobs"]: "{}"}
     values = values_of(side)
     there = shown(values["method"], values["attached"])
     changed: dict[Any, Any] = {

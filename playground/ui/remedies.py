@@ -29,16 +29,18 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
         locale = visitor_locale(request)
         followed = host.followed(event.run)
         run = followed.run if followed else await asyncio.to_thread(host.history.get, event.run)
+        same = form.knobs_as_they_are(sides, given)
         if run is None or (remedy := remedy_of(run.sides[event.side])) is None:
-            return gr.skip()
+            return same
         change = remedy.changes[event.change]
         try:
             edited = edits(sides[event.side], given, change)
         except InvalidInput as error:
-            return {message: alert(error, locale)}
+            return {**same, message: alert(error, locale)}
         shown = say_problem(change_label(change), locale)
         made = say("change.made", locale, side=run.sides[event.side].label, change=shown)
-        return {message: f'<p role="status">{escape(made)}</p>', settings: gr.update(open=True), **edited}
+        told = f'<p role="status">{escape(made)}</p>'
+        return {**same, message: told, settings: gr.update(open=True), **edited}
 
     inputs: set[Any] = {part for side in sides for part in side.fields.values()}
     outputs = [message, settings, *(part for side in sides for part in side.outputs())]

@@ -51,16 +51,16 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> Non
     """`base`: what the forms were filled from, and how many of them count."""
 
     def on_add(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return added(buttons, base, sides, given)
+        return {**form.knobs_as_they_are(sides, given), **added(buttons, base, sides, given)}
 
-    def on_remove(text: str) -> dict[Any, Any]:
-        return removed(buttons, base, sides, text)
+    def on_remove(given: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {**form.knobs_as_they_are(sides, given), **removed(buttons, base, sides, given[base])}
 
     outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
     shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     buttons.add.click(on_add, inputs, outputs, **shown)
-    buttons.remove.click(on_remove, base, outputs, **shown)
+    buttons.remove.click(on_remove, inputs, outputs, **shown)
 
 
 def added(
