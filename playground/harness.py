@@ -137,8 +137,9 @@ async def examine(
     for index, endpoint in enumerate(sides):
 
         def hear(done: int, total: int, before: int = index) -> None:
-            # Each side is asked the same.
-            on_progress(before * total + done, len(sides) * total)
+            # Each side is asked the same. How much that is shows once it asks.
+            if total:
+                on_progress(before * total + done, len(sides) * total)
 
         try:
             found[index] = await _evaluated(plan, endpoint, timeout_s, hear)

@@ -18,7 +18,7 @@ from .domain.sweep_results import (
     prediction_errors,
     predictions,
     results,
-    speculation_points,
+    sure_points,
     synthetic,
 )
 from .findings import sweep_findings
@@ -87,7 +87,7 @@ def searched(sweep: Sweep) -> Problem:
 def _theory(sweep: Sweep) -> list[Problem]:
     """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
     whether the longest k goes too far."""
-    groups = speculation_points(sweep)
+    groups = sure_points(sweep)
     if len(groups) != 1:
         return []
     [((label, _), measured)] = groups.items()

@@ -1,115 +1,26 @@
-"""What the output check asks for: of two real engines with a real small model, and of servers that don't know how.
-
-Starting the two takes about a minute on two cores.
-"""
+"""What the output check asks for of servers that don't know how. See real_engines for those that do."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from conftest import until
 from fake_server import FakeServer, Reply
-from real import raced, real_host
 
-from playground import presets, prompts
 from playground.answers import LOOKED_INTO, REPEATED_TOKENS, REPEATS, examine
-from playground.asking import AT_ONCE, OnProgress
-from playground.domain.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
-from playground.domain.records import OutputEvidence, Repeats, Run, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.workload import ConcurrencyProfile, Message, Sampling, Workload
-from playground.engine.command import SERVED_NAME
-from playground.load.client import MeasuredLoad
-from playground.load.endpoint import Capabilities, Endpoint
+from playground.asking import AT_ONCE
+from playground.domain.agreement import GreedyAgreement, agreements
+from playground.domain.records import OutputEvidence, Repeats
+from playground.domain.workload import Message, Sampling
+from playground.load.endpoint import Capabilities
 
 TIMEOUT_S = 120
 GREEDY = Sampling(max_tokens=40, ignore_eos=True)
-CHATS = prompts.load("chat")[:4]
 HELLO = ((Message(role="user", content="Hello"),),)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def sides() -> AsyncIterator[list[Endpoint]]:
-    """Speculation off, and n-gram; both in float32."""
-    preset = presets.load("smollm2-ngram")
-    async with real_host() as host:
-        comparison = await raced(host, preset.sides, preset.workload)
-        assert comparison.run.status == "done", comparison.run.problem
-        yield [Endpoint(SERVED_NAME, uds=str(engine.uds)) for engine in host.pool.engines]
-
-
-async def answered(side: Endpoint, sampling: Sampling) -> SideRecord:
-    profile = ConcurrencyProfile(requests=len(CHATS))
-    load = MeasuredLoad(side, CHATS, sampling, profile, seed=0, idle_timeout_s=TIMEOUT_S)
-    async for _ in load.run():
-        pass
-    settings = EngineSettings(target="SmolLM2", knobs=Knobs(dtype="float32"))
-    return SideRecord("a side", settings, trials=[Trial(requests=load.in_order)])
-
-
-async def examined(
-    sides: list[Endpoint], samplings: list[Sampling], on_progress: OnProgress = lambda *_: None
-) -> GreedyAgreement:
-    """Each side answers with its own sampling; then both are asked as if it had been the first's."""
-    records = [await answered(side, sampling) for side, sampling in zip(sides, samplings, strict=True)]
-    conversations, answers = answers_of(Run("run", "now", "measured", Workload(prompt="x"), records))
-    assert len(conversations) == len(CHATS)
-    evidence = await examine(sides, conversations, samplings[0], answers, TIMEOUT_S, on_progress)
-    (found,) = agreements(answers, evidence, [dtype_of(record) for record in records], temperature=0)
-    assert isinstance(found, GreedyAgreement)
-    assert found.compared == len(CHATS)
-    return found
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_speculation_changes_no_greedy_answer(sides: list[Endpoint]) -> None:
-    found = await examined(sides, [GREEDY, GREEDY])
-    assert found.identical == len(CHATS)
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_logprobs_where_answers_part(sides: list[Endpoint]) -> None:
-    """One side answers under a penalty, as another model might: logprobs tell that this is no rounding."""
-    penalty = GREEDY.model_copy(update={"repetition_penalty": 1.3})
-    heard: list[tuple[int, int]] = []
-    found = await examined(sides, [GREEDY, penalty], lambda *so_far: heard.append(so_far))
-    assert found.differences
-    for difference in found.differences:
-        baseline, side = difference.top
-        chosen, other = difference.at.tokens
-        assert baseline is not None
-        assert side is not None
-        # The context was right: the next token is the one that the baseline's answer has there.
-        assert max(baseline, key=lambda token: baseline[token]) == chosen
-        # And the same on both sides, which run one model.
-        assert side[chosen] == pytest.approx(baseline[chosen], abs=1e-3)
-        assert other is not None
-        assert side.get(other, min(side.values())) < side[chosen]
-    assert found.count("real difference") > 0
-    questions = 2 * len(found.differences)
-    assert sorted(heard) == [(done, questions) for done in range(questions + 1)]
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_one_prompt_many_times(sides: list[Endpoint]) -> None:
-    drawn = Sampling(max_tokens=24, temperature=1)
-    conversations = [prompt.conversation for prompt in CHATS]
-    evidence = await examine(sides, conversations, drawn, [[None] * len(CHATS)] * 2, TIMEOUT_S)
-    assert [own.side for own in evidence.repeats] == [0, 1]
-    for own in evidence.repeats:
-        assert len(own.answers) == REPEATS
-        assert None not in own.answers
-        # Each with a seed of its own.
-        assert len(set(own.answers)) > REPEATS / 2
-    (found,) = agreements([[], []], evidence, [None, None], temperature=1)
-    assert isinstance(found, SampledAgreement)
-    assert found.check.samples == (REPEATS, REPEATS)
-    assert found.check.p_value is not None
 
 
 # What a real engine won't do

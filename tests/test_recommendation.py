@@ -13,7 +13,7 @@ from playground.domain.recommendation import best_by_circumstance, recommendatio
 from playground.domain.records import Problem
 from playground.domain.settings import EngineSettings, Ngram
 from playground.domain.speculation import SpeculationPoint, known_cost, measured_point
-from playground.domain.sweep_results import OverRounds, over_rounds, results
+from playground.domain.sweep_results import OverRounds, over_rounds, prediction_errors, predictions, results
 from playground.domain.workload import Limits
 from playground.sweep_report import conclusions_of
 from playground.text import LOCALES, say_problem
@@ -113,6 +113,13 @@ def test_of_those_that_are_clearly_better_the_best() -> None:
     sweep.points[1].result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=wide)))
     best = recommendation(sweep)
     assert (best.number, best.reason.message_id) == (0, "sweep.best_unsure")
+
+
+def test_theory_makes_nothing_of_points_without_an_interval() -> None:
+    assert prediction_errors(made_sweep("quick.k=1,2,4,8"))
+    short = made_sweep("quick.k=1,2,4,8", rounds=2)
+    assert (predictions(short), prediction_errors(short)) == ({}, [])
+    assert [sentence.message_id for sentence in conclusions_of(short)] == ["theory.best_unknown"]
 
 
 def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:

@@ -1,5 +1,5 @@
 """A sweep as it runs: within its budget, stopped, gone on with, some of its points failing. Endpoints of our own
-stand for engines here; real engines are swept in test_real_engine."""
+stand for engines here."""
 
 from __future__ import annotations
 

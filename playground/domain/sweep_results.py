@@ -174,6 +174,15 @@ def speculation_points(sweep: Sweep) -> dict[tuple[str, tuple[Value, ...]], list
     return found
 
 
+def sure_points(sweep: Sweep) -> dict[tuple[str, tuple[Value, ...]], list[tuple[int, SpeculationPoint]]]:
+    """Of those the ones with an interval: what theory makes of one or two rounds is nonsense."""
+    groups = {
+        key: [(number, point) for number, point in measured if point.interval is not None]
+        for key, measured in speculation_points(sweep).items()
+    }
+    return {key: measured for key, measured in groups.items() if measured}
+
+
 def _others(values: Sequence[Value], index: int | None) -> tuple[Value, ...]:
     return tuple(value for i, value in enumerate(values) if i != index)
 
@@ -196,7 +205,7 @@ def predictions(sweep: Sweep) -> dict[tuple[int, str], Prediction]:
     A point that is measured itself takes no part in its own prediction.
     """
     found: dict[tuple[int, str], Prediction] = {}
-    for (label, others), measured in speculation_points(sweep).items():
+    for (label, others), measured in sure_points(sweep).items():
         index = k_index(sweep, label)
         for record in sweep.points if index is not None else ():
             k, rest = record.values[index or 0], _others(record.values, index)
@@ -208,7 +217,7 @@ def predictions(sweep: Sweep) -> dict[tuple[int, str], Prediction]:
 
 def prediction_errors(sweep: Sweep) -> list[PredictionError]:
     """Each measured k predicted from the others, where there are three or more."""
-    groups = speculation_points(sweep).values()
+    groups = sure_points(sweep).values()
     return [error for group in groups for error in leave_one_out(point for _, point in group)]
 
 

@@ -111,6 +111,7 @@ class Painter:
             "changes": changes,
             "elsewhere": say("change.elsewhere", self._locale, changes=" · ".join(changes)),
             "log": side.log_tail,
+            "log_label": say("pane.log", self._locale),
         }
 
     def _asked(self) -> list[tuple[str, str]]:

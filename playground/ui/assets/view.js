@@ -85,7 +85,10 @@ function showProblem(pane, index, problem) {
   if (!problem) return;
   for (const line of problem.lines) make(pane.problem, 'p', '', line);
   if (problem.changes.length) showChanges(pane, index, problem);
-  if (problem.log.length) make(pane.problem, 'pre', '', problem.log.join('\n'));
+  if (!problem.log.length) return;
+  const log = make(pane.problem, 'details');
+  make(log, 'summary', '', problem.log_label);
+  make(log, 'pre', '', problem.log.join('\n'));
 }
 
 function clear() {

@@ -1,0 +1,73 @@
+"""Speculation off against n-gram, on engines that have just started."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+from real import descendants, private_bytes, raced
+
+from playground import preflight
+from playground.domain.metrics import acceptance_of, side_figures
+from playground.domain.origins import token_origins
+from playground.host import Host
+from playground.presets import Preset
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
+    comparison = await raced(host, preset.sides, preset.workload)
+    assert comparison.run.status == "done", comparison.run.problem
+    off, ngram = comparison.run.sides
+    answers = [side.requests[0] for side in (off, ngram)]
+
+    assert answers[0].token_ids == answers[1].token_ids
+    assert answers[0].output_tokens == preset.workload.sampling.max_tokens
+    assert len(answers[1].chunks) < len(answers[0].chunks)
+    assert off.contended
+    assert ngram.contended
+    assert off.placement != ngram.placement or len(comparison.run.machine) < 2
+
+    # The engine's counters and its per-request record are two accounts of the same steps.
+    acceptance = acceptance_of(ngram.trials)
+    steps = answers[1].steps
+    assert acceptance is not None
+    assert steps is not None
+    assert acceptance.accepted_tokens == sum(steps.accepted) > 0
+    assert acceptance.draft_tokens == sum(steps.drafted)
+    assert acceptance.drafts == len(steps.accepted)
+    assert acceptance_of(off.trials) is None
+    assert side_figures(off).tokens_per_step == 1
+    assert token_origins(answers[0], speculates=False) == (None, False)
+    origins, settled = token_origins(answers[1], speculates=True)
+    assert origins is not None
+    # An estimate counts too many where the engine merged steps into one chunk.
+    assert not settled or sum(origins) <= acceptance.accepted_tokens
+
+    # What the history keeps is what happened.
+    stored = host.history.get(comparison.run.id)
+    assert stored is not None
+    assert stored.status == "done"
+    assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
+    assert stored.sides[1].samples == ngram.samples
+    assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:
+    """What the process with the model holds beyond the one that started it, which has the same libraries and no
+    model: weights, activations, and the KV cache, which is allocated whole. Of the side without speculation, for
+    n-gram brings a compiler of its own."""
+    check = preflight.examine(host.config, host.comparison(preset.sides, preset.workload).run)[0]
+    assert check.need is not None
+    estimated = check.need.weights + check.need.activations
+    for worker in descendants(psutil.Process().pid):
+        core = worker.parent()
+        if core is None or not worker.name().startswith("VLLM::Worker"):
+            continue
+        held = private_bytes(worker) - private_bytes(core) - check.need.kv_available
+        command = next(" ".join(each.cmdline()) for each in core.parents() if "--uds" in each.cmdline())
+        print(f"{estimated / 1e6:.0f} MB estimated, {held / 1e6:.0f} MB held", "ngram" in command)
+        if "ngram" not in command:
+            assert estimated == pytest.approx(held, rel=0.15)
+            return
+    pytest.fail("no engine without speculation runs")

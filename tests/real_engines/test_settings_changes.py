@@ -1,0 +1,107 @@
+"""What happens to engines when settings change, when a race is stopped, and when one can't start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from real import embedded_model, raced, shuffled_copy, until
+
+from playground import presets
+from playground.domain.metrics import request_figures, side_figures
+from playground.domain.origins import token_origins
+from playground.domain.settings import DraftModel, EngineSettings, Knobs
+from playground.domain.sides import Side
+from playground.host import Host
+from playground.presets import Preset
+from playground.text import say_problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+SELF_DRAFT_K = 3
+
+
+def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
+    """The preset's first side, and beside it the same with a draft model."""
+    off = preset.sides[0]
+    speculation = DraftModel(model=str(model), num_speculative_tokens=SELF_DRAFT_K)
+    drafted = off.engine.model_copy(update={"speculation": speculation})
+    return off, Side(label="draft", engine=EngineSettings.model_validate(drafted.model_dump()))
+
+
+async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset) -> None:
+    """And a draft that is its own target is accepted almost always."""
+    before = host.pool.engines[0]
+    comparison = await raced(
+        host, with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target), preset.workload
+    )
+    assert comparison.run.status == "done", comparison.run.problem
+    assert before in host.pool.engines
+    assert len(host.pool.engines) == 2
+    off, draft = comparison.run.sides
+    assert off.requests[0].token_ids == draft.requests[0].token_ids
+    figures = side_figures(draft)
+    assert figures.acceptance_rate is not None
+    assert figures.acceptance_rate > 0.9
+    assert figures.tokens_per_step is not None
+    assert figures.tokens_per_step > SELF_DRAFT_K
+    origins, settled = token_origins(draft.requests[0], speculates=True)
+    assert settled
+    assert origins is not None
+    assert len(origins) == draft.requests[0].output_tokens
+
+
+async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
+    poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
+    comparison = await raced(host, with_speculation(preset, poor), preset.workload)
+    assert comparison.run.status == "done", comparison.run.problem
+    off, draft = comparison.run.sides
+    assert off.requests[0].token_ids == draft.requests[0].token_ids
+    figures = side_figures(draft)
+    assert figures.acceptance_rate is not None
+    assert figures.acceptance_rate < 0.1
+
+
+async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
+    """Both streams end, what arrived is kept, the engines drop the requests and live on."""
+    sides = tuple(Side(label=label, engine=preset.sides[0].engine) for label in ("one", "other"))
+    sampling = preset.workload.sampling.model_copy(update={"max_tokens": 1500, "ignore_eos": True})
+    comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}))
+    await host.start(comparison, "test")
+
+    def streaming() -> bool:
+        return all(side.requests and len(side.requests[0].chunks) > 5 for side in comparison.run.sides)
+
+    await until(streaming, within_s=300)
+    comparison.stop()
+    await until(lambda: comparison.finished, within_s=30)
+    assert comparison.run.status == "stopped"
+    for side in comparison.run.sides:
+        trace = side.requests[0]
+        assert trace.problem is not None
+        assert trace.problem.message_id == "stream.stopped"
+        assert 5 < len(trace.chunks) < 1500
+        assert request_figures(trace).tpot_ms is not None
+        assert side.trials[0].after is not None, "the engine did not come to rest"
+    stored = host.history.get(comparison.run.id)
+    assert stored is not None
+    assert stored.status == "stopped"
+    assert [s.requests for s in stored.sides] == [s.requests for s in comparison.run.sides]
+    assert all(engine.alive for engine in host.pool.engines)
+
+
+async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) -> None:
+    off = preset.sides[0]
+    knobs = Knobs.model_validate({**off.engine.knobs.overrides(), "max_model_len": 1_000_000})
+    wrong = Side(label="too long", engine=off.engine.model_copy(update={"knobs": knobs}))
+    comparison = await raced(host, (off, wrong), preset.workload)
+    assert comparison.run.status == "failed"
+    problem = comparison.run.sides[1].problem
+    assert problem is not None
+    assert problem.message_id == "failure.context_too_long"
+    assert "max_model_len" in say_problem(problem)
+    assert comparison.run.sides[1].log_tail
+    assert comparison.run.problem is not None
+    assert "too long" in say_problem(comparison.run.problem)
+    # The other side is not to blame: it lives on and will be reused.
+    assert [engine.alive for engine in host.pool.engines] == [True]
