@@ -206,8 +206,7 @@ class Sweeping:
             if complete and short:
                 self.sweep.problem = Problem("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
             elif self._open and not self._stopping:
-                left = len(self._open) + self._order.most
-                self.sweep.problem = Problem("sweep.budget_spent", {"left": left})
+                self.sweep.problem = Problem("sweep.budget_spent", {"left": self.sweep.left})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"

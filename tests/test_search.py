@@ -325,7 +325,7 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
             sweep = await swept(host, sweep)
         assert sweep.problem is not None
         assert (sweep.status, sweep.problem.message_id) == ("stopped", "sweep.budget_spent")
-        assert (sweep.left, looks_of(sweep)) == (2, 0)
+        assert (sweep.left, looks_of(sweep), sweep.problem.params["left"]) == (2, 0, 2)
         first = {point.number: point.run for point in sweep.points if point.settled and point.run}
         assert len(first) == 2
         assert min(map(whole_rounds, first.values())) > 1
