@@ -101,16 +101,19 @@ def test_where_all_fail_it_ends() -> None:
     assert taken == surface.sweep().plan.most_explored
 
 
+def told(search: Search, worth: float) -> int:
+    """The number of the point that it takes, and is told to be worth so much."""
+    point = search.take(Counter())
+    assert point is not None
+    search.tell(point, worth)
+    return point.number
+
+
 def to_its_looks(surface: Surface, **worths: float) -> tuple[Search, list[int]]:
-    """A search that has taken all new points; the first of them are told these worths, the others 0."""
-    search, taken = Search(surface.sweep()), list[int]()
-    lots = iter(worths.values())
-    for _ in range(surface.sweep().plan.most_explored):
-        point = search.take(Counter())
-        assert point is not None
-        taken.append(point.number)
-        search.tell(point, next(lots, -1.0) - 0.001 * len(taken))
-    return search, taken
+    """A search that has taken all new points; the first of them are told about these worths, the others -1."""
+    search, lots = Search(surface.sweep()), iter(worths.values())
+    most = surface.sweep().plan.most_explored
+    return search, [told(search, next(lots, -1.0) - 0.001 * number) for number in range(1, most + 1)]
 
 
 def test_those_that_may_be_the_best_are_looked_at_again() -> None:
@@ -137,23 +140,12 @@ def test_where_one_is_far_ahead_none_is_looked_at_again() -> None:
 
 def test_the_only_one_left_near_the_best_is_looked_at_after_another_fell_behind() -> None:
     search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.47)
-    first = search.take(Counter())
-    assert first is not None
-    search.tell(first, 0.3)
-    second = search.take(Counter())
-    assert second is not None
-    assert [first.number, second.number] == taken[:2]
+    assert [told(search, 0.3), told(search, 0.3)] == taken[:2]
 
 
 def test_one_that_turns_out_worse_makes_room_for_the_next() -> None:
     search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.49, c=0.48)
-    first = search.take(Counter())
-    assert first is not None
-    search.tell(first, 0.47)
-    second = search.take(Counter())
-    assert second is not None
-    assert [first.number, second.number] == taken[:2]
-    search.tell(second, 0.46)
+    assert [told(search, 0.47), told(search, 0.46)] == taken[:2]
     assert search.take(Counter()) is None
 
 

@@ -24,19 +24,25 @@ def origin(preset: Preset) -> str:
     return json.dumps([preset.name, len(preset.sides)])
 
 
+def _parts(text: str) -> tuple[str, int]:
+    """The name and the count. The text comes from a browser, which may send anything."""
+    name, count = json.loads(text)
+    return name, min(max(int(count), LEAST_SIDES), MOST_SIDES)
+
+
 def sides_of(text: str) -> int:
-    """How many sides there are now. The text comes from a browser, which may send anything."""
-    return min(max(int(json.loads(text)[1]), LEAST_SIDES), MOST_SIDES)
+    """How many sides there are now."""
+    return _parts(text)[1]
 
 
 def with_count(text: str, count: int) -> str:
     """The text for so many sides."""
-    return json.dumps([json.loads(text)[0], count])
+    return json.dumps([_parts(text)[0], count])
 
 
 def filled_from(host: Host, text: str) -> Preset:
     """With as many sides as there are now. Raises InvalidInput for a run that is in the history no more."""
-    name, count = json.loads(text)[0], sides_of(text)
+    name, count = _parts(text)
     if presets.exists(name):
         preset = presets.load(name)
     elif (kept := host.history.settings(name)) is not None:
