@@ -10,9 +10,9 @@ import threading
 
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
-from playground.domain.records import Problem
-from playground.host import Host
-from playground.text import say_problem
+from playground.domain.message import Message
+from playground.i18n import say_message
+from playground.runs.host import Host
 from playground.ui.page import build, launch_options
 
 
@@ -25,16 +25,16 @@ def main() -> int:
     try:
         host = Host(Config.from_environment())
     except PlaygroundError as error:
-        print(say_problem(error), file=sys.stderr)
+        print(say_message(error), file=sys.stderr)
         return error.exit_code
     page = build(host)
     try:
         _, url, _ = page.launch(prevent_thread_lock=True, **launch_options(host))
     except OSError as error:
-        problem = Problem(
+        problem = Message(
             "app.port_taken", {"host": host.config.host, "port": host.config.port, "detail": str(error)}
         )
-        print(say_problem(problem), file=sys.stderr)
+        print(say_message(problem), file=sys.stderr)
         return 2
     print(f"The playground is at {url}", flush=True)
     ended.wait()

@@ -20,18 +20,18 @@ from pathlib import Path
 
 import httpx
 
-from playground import models, prompts
-from playground.attached import SEED
+from benchmarks.common import folder, free_port, load, vllm_bench
+from playground import prompts
 from playground.config import Config
-from playground.domain.schedule import schedule
-from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.statistics import compare
-from playground.domain.workload import ConcurrencyProfile, Objective
+from playground.domain.spec.schedule import schedule
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.workload import ConcurrencyProfile, Objective
+from playground.domain.stats.verdicts import compare
 from playground.engine import devices, runtime
 from playground.engine.command import SERVED_NAME, build
+from playground.models import folders
 from playground.processes import Guarded
-
-from .common import folder, free_port, load, vllm_bench
+from playground.runs.load_test import SEED
 
 KNOBS = Knobs(max_model_len=1024, max_num_seqs=16, enforce_eager=True, enable_prefix_caching=False)
 TOKENS = 48
@@ -162,7 +162,7 @@ async def _healthy(client: httpx.AsyncClient) -> bool:
 
 
 async def main(rounds: int) -> None:
-    target = await models.ensure(Config(), models.EMBEDDED, Path(sys.executable), print)
+    target = await folders.ensure(Config(), folders.EMBEDDED, Path(sys.executable), print)
     results: dict[int, list[dict[str, Row]]] = {concurrency: [] for concurrency in LOADS}
     with folder() as place:
         files = written(place)

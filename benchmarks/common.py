@@ -1,7 +1,7 @@
 """What the benchmarks share: an app on stand-in engines, a browser, and tables.
 
-A stand-in is `tests/fake_server.py` behind a runtime of its own: everything of the playground runs for real but
-the model. Only where the engine itself is measured, real ones run.
+A stand-in is `tests/support/fake_server.py` behind a runtime of its own: everything but the model
+is the real playground. Only where the engine itself is measured, real ones run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playground.domain.statistics import Verdict
+from playground.domain.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -81,7 +81,7 @@ def app(place: Path, *, rate: int, per_chunk: int = 1) -> Iterator[tuple[subproc
     """The playground as a process, its engines replaced by stand-ins of `rate` tokens/s each."""
     runtime = place / "python"
     options = f"--rate {rate} --per-chunk {per_chunk}"
-    server = ROOT / "tests" / "fake_server.py"
+    server = ROOT / "tests" / "support" / "fake_server.py"
     facts = {"python": sys.executable, "server": server, "options": options, "flags": json.dumps(FLAGS)}
     runtime.write_text(STAND_IN.format(**facts))
     runtime.chmod(0o755)

@@ -23,9 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.common import free_port, load, served, verdict, vllm_bench
 from playground.config import Config
-
-from .common import free_port, load, served, verdict, vllm_bench
 
 FIRST_MS, GAP_MS, TOKENS = 20.0, 5.0, 256
 STREAMS = (16, 64, 128)

@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 
 import psutil
 
+from benchmarks.common import folder, ratio
 from playground import presets, prompts
 from playground.config import Config
-from playground.domain.metrics import trace_figures
-from playground.domain.rounds import order_of
-from playground.domain.statistics import Verdict, compare
+from playground.domain.record.metrics import trace_figures
+from playground.domain.stats.rounds import order_of
+from playground.domain.stats.verdicts import Verdict, compare
 from playground.engine.pool import Holder
 from playground.engine.server import Engine
-from playground.host import Host
 from playground.load.client import MeasuredLoad
-from playground.prepare import prepare
-
-from .common import folder, ratio
+from playground.runs.host import Host
+from playground.runs.preparation import prepare
 
 TARGET = 0.98
 STATES = ("frozen", "idle")

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 
 from playwright.async_api import Page, expect
 
-from playground.domain.metrics import side_figures
-from playground.domain.records import Run
-from playground.domain.rounds import order_of
-from playground.domain.statistics import compare
+from benchmarks.common import ask_for, browser, folder, ratio, real_app
+from playground.domain.record.metrics import side_figures
+from playground.domain.record.run import Run
+from playground.domain.stats.rounds import order_of
+from playground.domain.stats.verdicts import compare
 from playground.store import History
-
-from .common import ask_for, browser, folder, ratio, real_app
 
 TARGET = 0.98
 STATES = ("closed", "open")

@@ -17,7 +17,7 @@ import time
 import psutil
 from playwright.async_api import Browser, expect
 
-from .common import app, ask_for, browser, folder, free_port, served, spread, verdict
+from benchmarks.common import app, ask_for, browser, folder, free_port, served, spread, verdict
 
 MEMORY_RATIO, PAGE_RATIO = 1.5, 1.3
 FLAT_RATIO = 1.05

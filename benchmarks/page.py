@@ -14,7 +14,7 @@ import statistics
 
 from playwright.async_api import expect
 
-from .common import app, ask_for, browser, folder, verdict
+from benchmarks.common import app, ask_for, browser, folder, verdict
 
 OBSERVE = """() => {
   window.lags = [];

@@ -17,18 +17,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.common import folder
+from benchmarks.idle_engine import idle_cost
 from playground import presets
-from playground.conclusions import conclusions
 from playground.config import Config
-from playground.domain.measurement import Measurement
-from playground.domain.records import Run
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Measurement
 from playground.engine.nvml import opened
-from playground.host import Host
-from playground.report import compare_document
-from playground.text import say_problem
-
-from .common import folder
-from .idle_engine import idle_cost
+from playground.i18n import say_message
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.runs.host import Host
 
 IDLE_ROUNDS = 6
 
@@ -52,7 +51,7 @@ async def finished(host: Host, preset: presets.Preset, measurement: Measurement 
     print(f"{preset.name} {comparison.run.mode}: {comparison.run.status} after {time.monotonic() - began:.0f} s")
     print(f"  engines ready after {ready} s, memory {gpu_memory_mib()} MiB")
     if comparison.run.problem is not None:
-        print("  " + say_problem(comparison.run.problem))
+        print("  " + say_message(comparison.run.problem))
         for side in comparison.run.sides:
             print("\n".join(side.log_tail))
     return comparison.run
@@ -64,7 +63,7 @@ async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
     race = compare_document(await finished(host, preset, None))
     run = await finished(host, preset, preset.measurement)
     for sentence in conclusions(run):
-        print("  " + say_problem(sentence))
+        print("  " + say_message(sentence))
     measured = compare_document(run)
     for side in measured["sides"]:
         # Raw timings of some hundred requests: too much to keep beside the code.

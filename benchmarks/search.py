@@ -24,22 +24,21 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from benchmarks.common import folder
+from benchmarks.surfaces import RECORDED, Surface, built, recorded
 from playground import presets
-from playground.compare import Comparison
-from playground.conclusions import conclusions
 from playground.config import Config
-from playground.domain.merits import merits
-from playground.domain.recommendation import recommendation
-from playground.domain.settings import EngineSettings
-from playground.domain.sweep import Sweep, engines_of, points_of
-from playground.domain.sweep_results import results
-from playground.host import Host
-from playground.search import LOOK, Search
-from playground.sweep import Sweeping, new_sweep
-from playground.text import say_problem
-
-from .common import folder
-from .surfaces import RECORDED, Surface, built, recorded
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.sweep.analysis import results
+from playground.domain.sweep.plan import Sweep, engines_of, points_of
+from playground.domain.sweep.rank import merits
+from playground.domain.sweep.recommendation import recommendation
+from playground.i18n import say_message
+from playground.report.conclusions import conclusions
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.runs.search import LOOK, Search
+from playground.runs.sweep import SweepRun, new_sweep
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -110,7 +109,7 @@ async def own_host() -> AsyncIterator[Host]:
             await host.close()
 
 
-async def held(host: Host, job: Comparison | Sweeping) -> float:
+async def held(host: Host, job: Comparison | SweepRun) -> float:
     """Seconds for which it held the engines."""
     began = time.monotonic()
     await host.start(job, "the benchmark")
@@ -125,7 +124,7 @@ async def swept(*, search: bool) -> tuple[Sweep, float]:
     assert preset.sweep is not None
     sweep = new_sweep(preset.sweep.model_copy(update={"search": search}), preset.case, preset.name)
     async with own_host() as host:
-        seconds = await held(host, await asyncio.to_thread(host.sweeping, sweep))
+        seconds = await held(host, await asyncio.to_thread(host.sweep_run, sweep))
     if sweep.status != "done":
         raise SystemExit(f"the sweep ended as {sweep.status}: {sweep.problem}")
     for merit in (found for point in results(sweep) for found in merits(sweep, point)):
@@ -165,7 +164,7 @@ async def tell_apart(grid: Sweep, best: int, chosen: int) -> None:
     if comparison.run.status != "done":
         raise SystemExit(f"the last comparison ended as {comparison.run.status}: {comparison.run.problem}")
     for sentence in conclusions(comparison.run):
-        print(say_problem(sentence))
+        print(say_message(sentence))
 
 
 def record(grid: Sweep, seconds: float) -> None:

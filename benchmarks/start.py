@@ -18,13 +18,12 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.common import folder, spread, verdict
 from playground import presets
-from playground.compare import Comparison
 from playground.config import Config
 from playground.engine.runtime import quiet_environment
-from playground.host import Host
-
-from .common import folder, spread, verdict
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
 
 LIMIT = 1.05
 

@@ -1,8 +1,8 @@
 """Surfaces for the search's benchmark: what each point of a grid is worth, without an engine.
 
-Built, not measured: from the theory in `playground.domain.speculation`, and for batching from a formula of the
-usual shape (a step costs more with more sequences in it; small prefill chunks make others wait; who waits too long
-does not count). `recorded` reads one that was measured on the real CPU engine, by `benchmarks/search.py --real`.
+Built, not measured: from the theory in `playground.domain.speculation.theory`, and for batching from a formula of
+the usual shape (a step costs more with more sequences in it; small prefill chunks make others wait; who waits
+too long does not count). `recorded` reads one measured on the CPU engine, by `benchmarks/search.py --real`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
-from playground.domain.knobs import Case
-from playground.domain.measurement import Measurement
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.sides import Side
-from playground.domain.speculation import expected_speed_up, geometric_rates
-from playground.domain.sweep import Sweep, SweepPlan
-from playground.domain.workload import Workload
-from playground.sweep import new_sweep
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import Workload
+from playground.domain.speculation.theory import expected_speed_up, geometric_rates
+from playground.domain.sweep.plan import Sweep, SweepPlan
+from playground.runs.sweep import new_sweep
 
 RECORDED = Path(__file__).with_name("search_surface.json")
 

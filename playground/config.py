@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from .domain.base_url import BaseUrl
-from .domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput
+from playground.domain.url import BaseUrl
 
 NumberT = TypeVar("NumberT", int, float)
 

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from .domain.errors import PlaygroundError
-from .domain.records import Problem
+from playground.domain.errors import PlaygroundError
+from playground.domain.message import Message
 
 Locale = Literal["en", "zh-CN"]
 LOCALES: tuple[Locale, ...] = ("en", "zh-CN")
@@ -21,7 +21,7 @@ LOCALES: tuple[Locale, ...] = ("en", "zh-CN")
 @cache
 def table() -> dict[str, dict[Locale, str]]:
     """Message id -> locale -> sentence."""
-    files = sorted(Path(__file__).with_name("sentences").glob("*.toml"))
+    files = sorted(Path(__file__).with_name("messages").glob("*.toml"))
     return {
         f"{section}.{name}": translations
         for file in files
@@ -47,10 +47,10 @@ class _Unknown:
         return "-"
 
 
-def say_problem(problem: Problem | PlaygroundError, locale: Locale = "en") -> str:
+def say_message(problem: Message | PlaygroundError, locale: Locale = "en") -> str:
     """An error's sentence; parameters that are problems themselves are said first."""
     params = {
-        name: say_problem(value, locale) if isinstance(value, Problem) else value
+        name: say_message(value, locale) if isinstance(value, Message) else value
         for name, value in problem.params.items()
     }
     return table()[problem.message_id][locale].format_map(_Told(params))

@@ -9,18 +9,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from .domain.claims import CLAIMS, ClaimName
-from .domain.errors import InvalidInput
-from .domain.knobs import Case
-from .domain.measurement import Measurement
-from .domain.old_names import modernised
-from .domain.records import Problem
-from .domain.refusal import refused
-from .domain.settings import EngineSettings, Frozen
-from .domain.sides import LEAST_SIDES, MOST_SIDES, Side
-from .domain.sweep import SweepPlan
-from .domain.validation import nearest_of, validate
-from .domain.workload import Workload
+from playground.domain.claims.claims import CLAIMS, ClaimName
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.refusal import refused
+from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings, Frozen
+from playground.domain.spec.workload import Workload
+from playground.domain.sweep.plan import SweepPlan
+from playground.domain.validation import nearest_of, validate
+from playground.domain.vllm_cli.old_names import modernised
 
 FOLDER = Path(__file__).parents[1] / "presets"
 EMBEDDED = "smollm2-ngram"
@@ -51,7 +50,7 @@ class Preset(Frozen):
     measurement: Measurement = Measurement()
     sweep: SweepPlan | None = None
     claim: ClaimName | None = None
-    _notes: tuple[Problem, ...] = PrivateAttr(())
+    _notes: tuple[Message, ...] = PrivateAttr(())
 
     @model_validator(mode="after")
     def _is_the_claims_experiment(self) -> Preset:
@@ -60,11 +59,11 @@ class Preset(Frozen):
         return self
 
     @property
-    def notes(self) -> tuple[Problem, ...]:
+    def notes(self) -> tuple[Message, ...]:
         """What was read in a preset's file otherwise than it is written: old names, translated."""
         return self._notes
 
-    def with_notes(self, notes: Iterable[Problem]) -> Preset:
+    def with_notes(self, notes: Iterable[Message]) -> Preset:
         made = self.model_copy()
         made._notes = tuple(notes)
         return made
@@ -116,20 +115,20 @@ def load(name_or_path: str) -> Preset:
     sides = document.get("sides", [])
     if not isinstance(common, dict) or not isinstance(sides, list):
         raise InvalidInput("preset.bad_shape", file=path.name)
-    notes: list[Problem] = []
+    notes: list[Message] = []
     common = _modernised(common, f"{path.name}, common", notes)
     document["sides"] = [_side(common, side, path.name, notes) for side in sides]
     preset = validate(Preset, {"name": path.stem, **document}, where=path.name)
     return preset.with_notes(notes)
 
 
-def _modernised(settings: Mapping[str, Any], where: str, notes: list[Problem]) -> dict[str, Any]:
+def _modernised(settings: Mapping[str, Any], where: str, notes: list[Message]) -> dict[str, Any]:
     made, said = modernised(settings, where)
-    notes += [Problem("old.at", {"where": where, "note": note}) for note in said]
+    notes += [Message("old.at", {"where": where, "note": note}) for note in said]
     return made
 
 
-def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Problem]) -> object:
+def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Message]) -> object:
     """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side

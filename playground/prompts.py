@@ -18,14 +18,14 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from .domain.errors import InvalidInput
-from .domain.measurement import Measurement, SyntheticPrompts
-from .domain.records import Problem
-from .domain.validation import nearest_of
-from .domain.workload import Conversation, Message, Prompt, Workload
-from .load.stream import mended
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.workload import ChatMessage, Conversation, Prompt, Workload
+from playground.domain.unicode import mended
+from playground.domain.validation import nearest_of
 
-FOLDER = Path(__file__).parent / "prompt_sets"
+FOLDER = Path(__file__).parents[1] / "presets" / "prompts"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 SHAREGPT_HUMANS = ("human", "user")
 # As many as can be synthetic.
@@ -88,12 +88,12 @@ def read(path: Path) -> tuple[Prompt, ...]:
     return found
 
 
-def _line(number: int) -> Problem:
-    return Problem("prompts.line", {"number": number})
+def _line(number: int) -> Message:
+    return Message("prompts.line", {"number": number})
 
 
 def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
-    return Prompt(conversation=(Message(role="user", content=mended(text)),), max_tokens=max_tokens)
+    return Prompt(conversation=(ChatMessage(role="user", content=mended(text)),), max_tokens=max_tokens)
 
 
 def _split(text: str) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _json_list(text: str, file: str) -> Iterator[Prompt]:
     if not isinstance(document, list):
         raise InvalidInput("prompts.not_a_list", file=file)
     for number, entry in enumerate(document, 1):
-        yield from _entry(entry, file, Problem("prompts.entry", {"number": number}))
+        yield from _entry(entry, file, Message("prompts.entry", {"number": number}))
 
 
 def _parsed(text: str, file: str, first_line: int) -> Any:
@@ -150,7 +150,7 @@ def _table(text: str, file: str) -> Iterator[Prompt]:
         raise InvalidInput("prompts.not_csv", file=file, place=_line(rows.line_num), detail=str(error)) from error
 
 
-def _entry(entry: object, file: str, place: Problem) -> Iterator[Prompt]:
+def _entry(entry: object, file: str, place: Message) -> Iterator[Prompt]:
     """One prompt, or none for a ShareGPT conversation in which no human speaks (its dumps have many)."""
     if isinstance(entry, dict) and isinstance(entry.get("body"), dict):
         entry = entry["body"]
@@ -185,7 +185,7 @@ def _messages(messages: object) -> Conversation | None:
         role, content = ROLES.get(message["role"]), _content(message.get("content"))
         if role is None or content is None:
             return None
-        made.append(Message.model_validate({"role": role, "content": mended(content)}))
+        made.append(ChatMessage.model_validate({"role": role, "content": mended(content)}))
     return tuple(made) if made and made[-1].role == "user" and made[-1].content.strip() else None
 
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from support.paths import CHILD_PATH
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from playground.config import Config  # noqa: E402
-
-# For processes that tests start: they find both the playground and the fake server.
-CHILD_PATH = f"{ROOT}{os.pathsep}{ROOT / 'tests'}"
+from playground.config import Config
 
 
 @pytest.fixture(autouse=True)
@@ -51,28 +43,3 @@ def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def config() -> Config:
     return Config.from_environment()
-
-
-def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
-    """True as soon as `condition` is; False if it never was. The limit only bounds a failing test."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-async def until(condition: Callable[[], bool], within_s: float = 30) -> None:
-    """`eventually` where an event loop runs: TimeoutError if it never was."""
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - the condition is about processes and files, which send no event
-            await asyncio.sleep(0.01)
-
-
-def gone(pid: int) -> bool:
-    """No such process runs; one that ended and waits to be reaped counts as gone."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

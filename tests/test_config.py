@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from playground.config import SECRET, VARIABLES, Config
-from playground.domain.base_url import BaseUrl
 from playground.domain.errors import InvalidInput
-from playground.text import LOCALES, say_problem
+from playground.domain.url import BaseUrl
+from playground.i18n import LOCALES, say_message
 
 GIVEN = {
     "PLAYGROUND_DB": ("/d/h.db", "db", Path("/d/h.db")),
@@ -96,7 +96,7 @@ def test_bad_value(name: str, value: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Config.from_environment({name: value})
     for locale in LOCALES:
-        sentence = say_problem(caught.value, locale)
+        sentence = say_message(caught.value, locale)
         assert name in sentence
         # A password or key never reaches a screen or a log.
         assert (value in sentence) == (name not in SECRET)
@@ -108,4 +108,4 @@ def test_unknown_variable() -> None:
     with pytest.raises(InvalidInput) as caught:
         Config.from_environment({"PLAYGROUND_PROT": "1"})
     assert caught.value.message_id == "config.unknown"
-    assert "PLAYGROUND_PORT" in say_problem(caught.value)
+    assert "PLAYGROUND_PORT" in say_message(caught.value)

@@ -8,12 +8,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
 from playground import presets
-from playground.__main__ import _parser
+from playground.cli.main import _parser
 from playground.config import VARIABLES, Config
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Folders that the tree names without their files.
 WHOLE_FOLDERS = (

@@ -10,15 +10,15 @@ from functools import cache
 from typing import Any, get_args
 
 import pytest
-from conftest import ROOT
+from support.paths import ROOT
 
 from playground.domain.errors import HostBusy, InvalidInput
-from playground.domain.records import Problem
-from playground.domain.rounds import Ending
-from playground.engine.failures import CAUSES, SIGNALS
-from playground.engine.stages import STAGE_NAMES
-from playground.live import Phase
-from playground.text import LOCALES, locale_of, say, say_problem, table
+from playground.domain.message import Message
+from playground.domain.stats.rounds import Ending
+from playground.engine.failures.causes import CAUSES, SIGNALS
+from playground.engine.failures.stages import STAGE_NAMES
+from playground.i18n import LOCALES, locale_of, say, say_message, table
+from playground.runs.live import Phase
 
 FILES = sorted([ROOT / "app.py", *(ROOT / "playground").rglob("*.py")])
 SECTIONS = {message_id.split(".")[0] for message_id in table()}
@@ -28,7 +28,7 @@ FILE_NAME = re.compile(r".*\.(db|lock|json|toml|log|sock|css|js|py|txt|html)")
 # Calls whose first argument is a message id.
 SAYING = {
     "say",
-    "Problem",
+    "Message",
     "PlaygroundError",
     "InvalidInput",
     "WorkFailed",
@@ -108,7 +108,7 @@ def made_ids() -> set[str]:
     kinds = {
         call.args[0].value
         for call in nodes(ast.Call)
-        if ast.unparse(call.func) in ("StreamProblem", "self.end", "request.end")
+        if ast.unparse(call.func) in ("StreamError", "self.end", "request.end")
         and isinstance(call.args[0], ast.Constant)
         and isinstance(call.args[0].value, str)
     }
@@ -165,7 +165,7 @@ def test_every_call_fills_its_sentence() -> None:
             continue
         keywords = [keyword.arg for keyword in call.keywords]
         given = {keyword for keyword in keywords if keyword}
-        if name == "Problem":
+        if name == "Message":
             if len(call.args) > 1 and not isinstance(call.args[1], ast.Dict):
                 continue
             keys = call.args[1].keys if len(call.args) > 1 else []
@@ -188,15 +188,15 @@ def test_say() -> None:
 
 def test_a_problem_within_a_problem_is_said_first() -> None:
     """In the reader's language, both."""
-    inner = Problem("failure.killed")
+    inner = Message("failure.killed")
     for locale in LOCALES:
-        sentence = say_problem(Problem("run.side_failed", {"side": "A", "cause": inner}), locale)
-        assert say_problem(inner, locale) in sentence
+        sentence = say_message(Message("run.side_failed", {"side": "A", "cause": inner}), locale)
+        assert say_message(inner, locale) in sentence
 
 
 def test_errors_are_said_like_problems() -> None:
     error = InvalidInput("preset.missing", name="x", nearest="y")
-    assert say_problem(error) == say_problem(Problem(error.message_id, error.params))
+    assert say_message(error) == say_message(Message(error.message_id, error.params))
     assert (error.exit_code, HostBusy("host.busy").exit_code) == (2, 1)
 
 

@@ -1,4 +1,4 @@
-"""DESIGN.md's layers, read from the source: a lower layer never imports a higher one."""
+"""The layers, read from the source: a lower layer never imports a higher one."""
 
 from __future__ import annotations
 
@@ -8,41 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from support.paths import ROOT
 
 LAYERS = (
     {"domain"},
-    {"processes", "guard", "text", "config"},
-    {
-        "engine",
-        "load",
-        "store",
-        "models",
-        "model_facts",
-        "fetch_failures",
-        "convert_gguf",
-        "presets",
-        "prompts",
-        "tokens",
-    },
-    {"live"},
-    {"preflight"},
-    {"prepare"},
-    {"contest", "asking"},
-    {"answers", "accuracy", "harness"},
-    {"race", "measure"},
-    {"compare", "attached"},
-    {"sweep", "search"},
-    {"host"},
-    {"findings"},
-    {"facts", "claims", "conclusions"},
-    {"report", "charts", "doctor", "tables", "csv_text", "deploy", "preflight_words"},
-    {"printed", "sweep_report", "sweep_tables"},
-    {"sweep_cli"},
-    {"html_report"},
-    {"export"},
-    {"ui", "__main__"},
-    {"app"},
+    {"config", "guard", "i18n", "presets", "processes", "prompts"},
+    {"engine", "load", "models", "store"},
+    {"runs"},
+    {"report"},
+    {"__main__", "app", "cli", "ui"},
 )
 FILES = sorted([ROOT / "app.py", *(ROOT / "playground").rglob("*.py")])
 STARTERS = re.compile(
@@ -51,14 +25,14 @@ STARTERS = re.compile(
 
 
 def part(path: Path) -> str:
-    """The file's part in the design: app, or a module or package of playground."""
+    """The file's part of the design: app, or a module or package of playground."""
     relative = path.relative_to(ROOT)
     return relative.with_suffix("").parts[0 if len(relative.parts) == 1 else 1]
 
 
 def layer(name: str) -> int:
     found = [number for number, names in enumerate(LAYERS) if name in names]
-    assert found, f"{name} belongs to no layer: put it into DESIGN.md and into LAYERS"
+    assert found, f"{name} belongs to no layer: put it into LAYERS"
     return found[0]
 
 

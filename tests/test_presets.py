@@ -9,9 +9,9 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
-from playground.domain.sweep import points_of
+from playground.domain.sweep.plan import points_of
 from playground.domain.validation import nearest_of
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
 
 REQUIRED = {
     "smollm2-ngram",
@@ -67,7 +67,7 @@ def refusal(path: str) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
         presets.load(path)
     for locale in LOCALES:
-        assert say_problem(caught.value, locale)
+        assert say_message(caught.value, locale)
     assert caught.value.exit_code == 2
     return caught.value
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import eventually, gone
+from support.waiting import eventually, gone
 
 from playground.processes import Guarded, run_json, run_lines
 

@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from playground import prompts
 from playground.domain.errors import InvalidInput
-from playground.domain.workload import Message, Prompt
-from playground.text import LOCALES, say_problem
+from playground.domain.spec.workload import ChatMessage, Prompt
+from playground.i18n import LOCALES, say_message
 
 SIZES = {
     "arithmetic": 12,
@@ -95,10 +95,10 @@ def test_whole_conversations(tmp_path: Path) -> None:
         ' {"role": "assistant", "content": "a"}, {"role": "user", "content": "v"}]}'
     )
     expected = (
-        Message(role="system", content="s"),
-        Message(role="user", content="u"),
-        Message(role="assistant", content="a"),
-        Message(role="user", content="v"),
+        ChatMessage(role="system", content="s"),
+        ChatMessage(role="user", content="u"),
+        ChatMessage(role="assistant", content="a"),
+        ChatMessage(role="user", content="v"),
     )
     assert prompts.read(file) == (Prompt(conversation=expected, max_tokens=5),)
 
@@ -178,7 +178,7 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, message_id: str, p
     with pytest.raises(InvalidInput) as caught:
         prompts.load(str(tmp_path / name))
     assert caught.value.message_id == message_id
-    english, _ = (say_problem(caught.value, locale) for locale in LOCALES)
+    english, _ = (say_message(caught.value, locale) for locale in LOCALES)
     assert name in english
     assert place in english
 
@@ -224,7 +224,7 @@ def test_missing(name: str, message_id: str, hint: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         prompts.load(name)
     assert caught.value.message_id == message_id
-    assert hint in say_problem(caught.value)
+    assert hint in say_message(caught.value)
 
 
 @pytest.fixture(scope="module")

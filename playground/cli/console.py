@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from . import preflight_words
-from .attached import Driven
-from .conclusions import conclusions
-from .domain.memory import GIB
-from .domain.metrics import SideFigures, side_figures, trace_figures
-from .domain.records import Run, SideRecord
-from .domain.remedies import change_label, remedy_of
-from .domain.rounds import rounds_of
-from .domain.workload import Objective
-from .facts import facts, limitations, readable
-from .findings import findings
-from .preflight import SideCheck
-from .tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
-from .text import say, say_problem
+from playground.domain.fit.memory import GIB
+from playground.domain.record.metrics import SideFigures, side_figures, trace_figures
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.workload import Objective
+from playground.domain.stats.rounds import rounds_of
+from playground.engine.failures.remedies import change_label, remedy_of
+from playground.i18n import say, say_message
+from playground.report import preflight as preflight_report
+from playground.report.conclusions import conclusions
+from playground.report.documents import json_text
+from playground.report.figures import facts, limitations, readable
+from playground.report.findings import findings
+from playground.report.tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
+from playground.runs.load_test import LoadTest
+from playground.runs.preflight import SideCheck
 
 UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
 
 
 def print_json(document: Any) -> None:
     print(json_text(document), end="")
-
-
-def json_text(document: Any) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
 def print_run(run: Run) -> None:
@@ -45,19 +41,19 @@ def print_run(run: Run) -> None:
             _print_figures(side_figures(side, run.measurement.limits))
             _print_lines(errors(side.requests))
         for known in limitations(side, run.workload.sampling):
-            print(say_problem(known))
+            print(say_message(known))
     print()
     for line in round_lines(run):
         print(line)
     if run.problem is not None:
-        print(say_problem(run.problem))
+        print(say_message(run.problem))
     _print_lines(remedy_lines(run))
     for sentence in conclusions(run):
-        print(say_problem(sentence))
+        print(say_message(sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
     for found in findings(run):
-        print("-", *(say_problem(sentence) for sentence in found.sentences))
+        print("-", *(say_message(sentence) for sentence in found.sentences))
 
 
 def remedy_lines(run: Run) -> list[str]:
@@ -65,8 +61,8 @@ def remedy_lines(run: Run) -> list[str]:
     lines: list[str] = []
     for side in run.sides:
         if (remedy := remedy_of(side)) is not None:
-            lines.append(f"{side.label}: {say_problem(remedy.advice)}")
-            lines += [f"  - {say_problem(change_label(change))}" for change in remedy.changes]
+            lines.append(f"{side.label}: {say_message(remedy.advice)}")
+            lines += [f"  - {say_message(change_label(change))}" for change in remedy.changes]
     return lines
 
 
@@ -74,7 +70,7 @@ def _print_race(side: SideRecord) -> None:
     for trace in side.requests:
         print(readable(side, trace.output_text))
         if trace.problem:
-            print(say_problem(trace.problem))
+            print(say_message(trace.problem))
     print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
 
 
@@ -95,7 +91,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def print_load(driven: Driven) -> None:
+def print_load(driven: LoadTest) -> None:
     print(f"{driven.endpoint.url}  {driven.endpoint.model}")
     _print_figures(trace_figures(driven.traces))
     print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
@@ -104,13 +100,13 @@ def print_load(driven: Driven) -> None:
 
 def print_preflight(checks: Sequence[SideCheck]) -> None:
     for check in checks:
-        print(f"== {check.label} == {preflight_words.headline(check)}")
+        print(f"== {check.label} == {preflight_report.headline(check)}")
         if check.need is not None:
-            sizes = preflight_words.parts(check.need)
+            sizes = preflight_report.parts(check.need)
             print(
                 "  ".join(say("preflight.part", name=say(f"preflight.{n}"), gib=b / GIB) for n, b in sizes.items())
             )
-        _print_lines([*preflight_words.facts(check), *preflight_words.reasons(check)])
+        _print_lines([*preflight_report.facts(check), *preflight_report.reasons(check)])
     print(say("preflight.estimate"))
 
 

@@ -6,12 +6,12 @@ import shutil
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import models
-from .config import Config
-from .domain.errors import PlaygroundError
-from .domain.records import Problem
-from .engine import devices, runtime
-from .text import say_problem
+from playground.config import Config
+from playground.domain.errors import PlaygroundError
+from playground.domain.message import Message
+from playground.engine import devices, runtime
+from playground.i18n import say_message
+from playground.models import folders
 
 ENOUGH_DISK_BYTES = 2 * 1024**3
 
@@ -21,31 +21,31 @@ class Check:
     """One fact: `ok`, `note` (works, but) or `broken`."""
 
     state: Literal["ok", "note", "broken"]
-    finding: Problem
+    finding: Message
 
     def as_document(self) -> dict[str, Any]:
-        return {"state": self.state, "id": self.finding.message_id, "message": say_problem(self.finding)}
+        return {"state": self.state, "id": self.finding.message_id, "message": say_message(self.finding)}
 
 
 def examine(config: Config) -> list[Check]:
     """Looks at the processor, GPUs, every runtime, the embedded model and the disk. Starts no engine."""
     host = devices.machine()
     gib = host.memory_bytes / 1024**3
-    checks = [Check("ok", Problem("doctor.cpu", {"cpu": host.cpu, "cores": len(host.cores), "gib": gib}))]
+    checks = [Check("ok", Message("doctor.cpu", {"cpu": host.cpu, "cores": len(host.cores), "gib": gib}))]
     checks += [
-        Check("ok", Problem("doctor.gpu", {"index": g.index, "name": g.name, "gib": g.total_bytes / 1024**3}))
+        Check("ok", Message("doctor.gpu", {"index": g.index, "name": g.name, "gib": g.total_bytes / 1024**3}))
         for g in host.gpus
     ]
     if not host.gpus:
-        checks.append(Check("note", Problem("doctor.no_gpu")))
+        checks.append(Check("note", Message("doctor.no_gpu")))
     if len(host.cores) < 3 and not host.gpus:
-        checks.append(Check("note", Problem("doctor.few_cores", {"cores": len(host.cores)})))
+        checks.append(Check("note", Message("doctor.few_cores", {"cores": len(host.cores)})))
     checks += [_runtime(config, name, bool(host.gpus)) for name in runtime.names(config)]
-    folder = models.local_folder(config, models.EMBEDDED)
+    folder = folders.local_folder(config, folders.EMBEDDED)
     checks.append(
-        Check("ok", Problem("doctor.model", {"folder": folder}))
+        Check("ok", Message("doctor.model", {"folder": folder}))
         if folder
-        else Check("note", Problem("doctor.no_model", {"folder": config.models}))
+        else Check("note", Message("doctor.no_model", {"folder": config.models}))
     )
     checks.append(_disk(config))
     return checks
@@ -55,17 +55,17 @@ def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
     try:
         found = runtime.probe(config, name)
     except PlaygroundError as error:
-        return Check("broken", error.as_problem())
+        return Check("broken", error.as_message())
     facts: dict[str, object] = {"name": name, "version": found.version, "device": found.device}
     if found.device == "cuda" and not has_gpu:
-        return Check("broken", Problem("doctor.runtime_without_gpu", facts))
+        return Check("broken", Message("doctor.runtime_without_gpu", facts))
     if found.device == "cpu" and has_gpu:
-        return Check("note", Problem("doctor.runtime_ignores_gpu", facts))
-    return Check("ok", Problem("doctor.runtime", facts))
+        return Check("note", Message("doctor.runtime_ignores_gpu", facts))
+    return Check("ok", Message("doctor.runtime", facts))
 
 
 def _disk(config: Config) -> Check:
     folder = next(path for path in (config.models, *config.models.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     state: Literal["ok", "note"] = "ok" if free > ENOUGH_DISK_BYTES else "note"
-    return Check(state, Problem("doctor.disk", {"folder": folder, "gib": free / 1024**3}))
+    return Check(state, Message("doctor.disk", {"folder": folder, "gib": free / 1024**3}))

@@ -13,21 +13,26 @@ import os
 import signal
 import sys
 
-from . import attached, doctor, preflight, preflight_words, presets, sweep_cli
-from .compare import Comparison
-from .config import Config
-from .domain.errors import InvalidInput, PlaygroundError, WorkFailed
-from .domain.measurement import Measurement
-from .domain.records import Run
-from .domain.rounds import whole_rounds
-from .domain.validation import validate
-from .domain.workload import ConcurrencyProfile, Workload
-from .host import Host
-from .load.endpoint import Endpoint
-from .printed import print_json, print_load, print_preflight, print_run, round_lines
-from .report import compare_document, load_document, summary_document
-from .store import History
-from .text import say, say_problem
+from playground import presets
+from playground.config import Config
+from playground.domain.errors import InvalidInput, PlaygroundError, WorkFailed
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.workload import ConcurrencyProfile, Workload
+from playground.domain.stats.rounds import whole_rounds
+from playground.domain.validation import validate
+from playground.i18n import say, say_message
+from playground.load.endpoint import Endpoint
+from playground.report import preflight as preflight_report
+from playground.report.documents import compare_document, load_document, summary_document
+from playground.runs import load_test, preflight
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.store import History
+
+from . import doctor
+from . import sweep as sweep_cli
+from .console import print_json, print_load, print_preflight, print_run, round_lines
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(arguments.verb(arguments))
     except PlaygroundError as error:
-        print(say_problem(error), file=sys.stderr)
+        print(say_message(error), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more when it flushes.
@@ -135,7 +140,7 @@ async def _run_comparison(
         await host.start(comparison, where=say("host.command_line"))
         await _follow(comparison, quiet)
         if comparison.run.problem is not None:
-            print(say_problem(comparison.run.problem), file=sys.stderr)
+            print(say_message(comparison.run.problem), file=sys.stderr)
             for side in comparison.run.sides:
                 print("\n".join(side.log_tail), file=sys.stderr)
         return comparison.run
@@ -163,13 +168,13 @@ async def _follow(comparison: Comparison, quiet: bool) -> None:
 def _load(arguments: argparse.Namespace) -> int:
     config, key = Config.from_environment(), os.environ.get("OPENAI_API_KEY")
     endpoint = Endpoint.attached(config, arguments.base_url, arguments.model, arguments.api, key)
-    asked = attached.prompts_for(arguments.prompt, arguments.prompts)
-    sampling = attached.sampling_for(arguments.output_tokens)
+    asked = load_test.prompts_for(arguments.prompt, arguments.prompts)
+    sampling = load_test.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
-    driven = asyncio.run(attached.drive(endpoint, asked, sampling, profile, config.request_timeout_s))
+    driven = asyncio.run(load_test.drive(endpoint, asked, sampling, profile, config.request_timeout_s))
     print_json(load_document(driven)) if arguments.json else print_load(driven)
     if not driven.answered:
         problem = driven.traces[-1].problem
@@ -211,7 +216,7 @@ def _history_show(arguments: argparse.Namespace) -> int:
 
 def _history_export(arguments: argparse.Namespace) -> int:
     # It draws charts: what other verbs need not wait for.
-    from .export import exported
+    from playground.report.export import exported
 
     kept = _history().sweep(arguments.id) or _found(arguments.id)
     print(exported(kept, arguments.format), end="")
@@ -223,7 +228,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     # The same checks as before a run.
     run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
     checks = preflight.examine(config, run)
-    print_json(preflight_words.document(checks)) if arguments.json else print_preflight(checks)
+    print_json(preflight_report.document(checks)) if arguments.json else print_preflight(checks)
     return 0
 
 
@@ -233,7 +238,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         print_json([check.as_document() for check in checks])
     else:
         for check in checks:
-            print(f"[{say(f'doctor.{check.state}')}] {say_problem(check.finding)}")
+            print(f"[{say(f'doctor.{check.state}')}] {say_message(check.finding)}")
     if any(check.state == "broken" for check in checks):
         raise WorkFailed("doctor.not_ready")
     return 0

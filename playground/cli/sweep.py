@@ -7,22 +7,23 @@ import asyncio
 import signal
 import sys
 
-from . import presets
-from .config import Config
-from .deploy import snippets
-from .domain.errors import InvalidInput
-from .domain.measurement import Measurement
-from .domain.recommendation import recommended_side
-from .domain.settings import EngineSettings
-from .domain.sweep import Estimate, Sweep, SweepPlan, parsed_knob
-from .domain.sweep_results import PointResult, SideResult, described, predictions, result_of, shown
-from .domain.validation import validate
-from .facts import number
-from .host import Host
-from .printed import UNITS, print_json
-from .sweep import Sweeping, new_sweep
-from .sweep_report import conclusions_of, plan_document, plan_sentences, sweep_document
-from .text import say, say_problem
+from playground import presets
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.sweep.analysis import PointResult, SideResult, described, predictions, result_of, shown
+from playground.domain.sweep.plan import Estimate, Sweep, SweepPlan, parsed_knob
+from playground.domain.sweep.recommendation import recommended_side
+from playground.domain.validation import validate
+from playground.i18n import say, say_message
+from playground.report.deploy import snippets
+from playground.report.figures import number
+from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
+from playground.runs.host import Host
+from playground.runs.sweep import SweepRun, new_sweep
+
+from .console import UNITS, print_json
 
 DEFAULT_MINUTES = 60.0
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     sweep = _sweep(host, arguments)
     if arguments.plan:
         # What can't run has no plan.
-        host.sweeping(sweep)
+        host.sweep_run(sweep)
         told = host.estimate(sweep)
         print_json(plan_document(told)) if arguments.json else _print_plan(told)
         return 0
@@ -105,7 +106,7 @@ def preset_of(name_or_path: str) -> presets.Preset:
     """What was read otherwise than it is written is said on standard error."""
     preset = presets.load(name_or_path)
     for note in preset.notes:
-        print(say_problem(note), file=sys.stderr)
+        print(say_message(note), file=sys.stderr)
     return preset
 
 
@@ -124,28 +125,28 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
 
 def _print_plan(told: Estimate) -> None:
     for sentence in plan_sentences(told):
-        print(say_problem(sentence))
+        print(say_message(sentence))
 
 
 async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
     host.open()
     try:
-        sweeping = await asyncio.to_thread(host.sweeping, sweep)
+        sweeping = await asyncio.to_thread(host.sweep_run, sweep)
         if not quiet:
             for sentence in plan_sentences(await asyncio.to_thread(host.estimate, sweep)):
-                print(say_problem(sentence), file=sys.stderr)
+                print(say_message(sentence), file=sys.stderr)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, sweeping.stop)
         await host.start(sweeping, where=say("host.command_line"))
         await _follow(sweeping, quiet)
         if sweep.problem is not None:
-            print(say_problem(sweep.problem), file=sys.stderr)
+            print(say_message(sweep.problem), file=sys.stderr)
     finally:
         await host.close()
 
 
-async def _follow(sweeping: Sweeping, quiet: bool) -> None:
+async def _follow(sweeping: SweepRun, quiet: bool) -> None:
     """Say what each point came to, on standard error."""
     sweep = sweeping.sweep
     told = {point.run.id for point in sweep.points if point.settled and point.run}
@@ -168,15 +169,15 @@ def _print_sweep(sweep: Sweep) -> None:
         print(point_line(sweep, point))
         for side in point.sides:
             if (found := predicted.get((point.number, side.label))) is not None:
-                print(f"    {side.label}: {say_problem(found.statement())}")
+                print(f"    {side.label}: {say_message(found.statement())}")
     for sentence in conclusions_of(sweep):
-        print(say_problem(sentence))
+        print(say_message(sentence))
 
 
 def point_line(sweep: Sweep, point: PointResult) -> str:
     """The knobs' values, then each side's deciding figure and its speed-up over the first side."""
     if point.problem is not None:
-        return f"{described(sweep, point.values)}: {say_problem(point.problem)}"
+        return f"{described(sweep, point.values)}: {say_message(point.problem)}"
     sides = [_side_text(side, UNITS[sweep.case.workload.objective]) for side in point.sides]
     return f"{described(sweep, point.values)}: {', '.join(sides) or '-'}"
 

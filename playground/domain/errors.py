@@ -10,7 +10,7 @@ PlaygroundError
 
 from __future__ import annotations
 
-from .records import Problem
+from playground.domain.message import Message
 
 
 class PlaygroundError(Exception):
@@ -23,9 +23,9 @@ class PlaygroundError(Exception):
         self.message_id = message_id
         self.params = params
 
-    def as_problem(self) -> Problem:
+    def as_message(self) -> Message:
         """The same to keep in a record."""
-        return Problem(self.message_id, self.params)
+        return Message(self.message_id, self.params)
 
 
 class InvalidInput(PlaygroundError):

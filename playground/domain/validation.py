@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from .base_url import without_secrets
+from playground.domain.message import Message
+
 from .errors import InvalidInput
-from .records import Problem
+from .url import without_secrets
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -50,7 +51,7 @@ ACCEPTED: dict[str, tuple[str, str | None]] = {
 }
 
 
-def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Problem) -> ModelT:
+def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Message) -> ModelT:
     """Make `model` of `values`. The first thing wrong becomes one InvalidInput; its `key` is the dotted field."""
     try:
         return model.model_validate(values)
@@ -60,7 +61,7 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Proble
         raise refusal from None
 
 
-def reason(error: ValidationError) -> Problem:
+def reason(error: ValidationError) -> Message:
     """What would be accepted in place of the first thing wrong, where it is known which value that is."""
     found = _first(error)
     return _accepted(found["type"], found.get("ctx", {}))
@@ -71,7 +72,7 @@ def _first(error: ValidationError) -> ErrorDetails:
     return max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
 
 
-def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) -> InvalidInput:
+def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Message) -> InvalidInput:
     path, _ = _walk(model, found["loc"])
     context = dict(found.get("ctx", {}))
     kind = found["type"]
@@ -97,14 +98,14 @@ def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Problem) 
     )
 
 
-def _accepted(kind: str, context: Mapping[str, Any]) -> Problem:
+def _accepted(kind: str, context: Mapping[str, Any]) -> Message:
     if "field" in context:
-        return Problem(kind, {name: value for name, value in context.items() if name != "field"})
+        return Message(kind, {name: value for name, value in context.items() if name != "field"})
     message_id, limit = ACCEPTED.get(kind, ("accepted.other", None))
     if limit is None:
-        return Problem(message_id)
+        return Message(message_id)
     value = context[limit]
-    return Problem(message_id, {"limit": value.replace(" or ", ", ") if isinstance(value, str) else value})
+    return Message(message_id, {"limit": value.replace(" or ", ", ") if isinstance(value, str) else value})
 
 
 def _shown(value: object) -> object:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..domain.errors import InvalidInput
-from ..domain.memory import SHARED_UTILIZATION
-from ..domain.old_names import replacement
-from ..domain.records import Problem
-from ..domain.settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs
-from ..domain.validation import nearest_of
+from playground.domain.errors import InvalidInput
+from playground.domain.fit.memory import SHARED_UTILIZATION
+from playground.domain.message import Message
+from playground.domain.spec.settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs
+from playground.domain.validation import nearest_of
+from playground.domain.vllm_cli.old_names import replacement
+
 from .devices import Placement
 from .runtime import Runtime
 
@@ -24,7 +25,7 @@ SPECULATION_FLAG = "--speculative-config"
 METHOD_FLAG = "--spec-method"
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
 
-Knob = int | float | bool | str
+KnobValue = int | float | bool | str
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def build(
 
 def arguments(
     settings: EngineSettings,
-    knobs: Mapping[str, Knob],
+    knobs: Mapping[str, KnobValue],
     draft: Path | str | None,
     knows: Callable[[str], bool] = lambda flag: True,
 ) -> list[str]:
@@ -112,7 +113,7 @@ def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str])
         return
     if (instead := replacement(flag)) is None:
         nearest = nearest_of(flag, sorted(runtime.flags))
-        instead = Problem("settings.flag_nearest", {"nearest": nearest})
+        instead = Message("settings.flag_nearest", {"nearest": nearest})
     raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
 
 
@@ -136,7 +137,7 @@ def _flag_of(knob: str) -> str:
     return "--" + knob.replace("_", "-")
 
 
-def _words(knob: str, value: Knob, knows: Callable[[str], bool]) -> list[str]:
+def _words(knob: str, value: KnobValue, knows: Callable[[str], bool]) -> list[str]:
     flag = _flag_of(knob)
     if value is True:
         return [flag]

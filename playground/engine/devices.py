@@ -12,8 +12,9 @@ from types import ModuleType
 
 import psutil
 
-from ..domain.errors import InvalidInput
-from ..domain.settings import EngineSettings
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.settings import EngineSettings
+
 from .nvml import opened
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import filelock
 
-from ..config import Config
-from ..domain.errors import EngineFailed, HostBusy
+from playground.config import Config
+from playground.domain.errors import EngineFailed, HostBusy
+
 from .command import Command
 from .devices import Placement
 from .server import Engine
@@ -36,7 +37,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EngineRequest:
     """One engine that a run needs. `name` stands for its settings and place: equal names, equal engines."""
 
     name: str
@@ -85,13 +86,13 @@ class Pool:
                 if not self._engines:
                     self._host_lock.release()
 
-    def live(self, wanted: Wanted) -> Engine | None:
+    def live(self, wanted: EngineRequest) -> Engine | None:
         """The engine that already runs with exactly these settings, if there is one."""
         engine = self._engines.get(wanted.name)
         return engine if engine is not None and engine.alive else None
 
     async def provide(
-        self, wanted: Sequence[Wanted], on_stage: Callable[[int, str], None]
+        self, wanted: Sequence[EngineRequest], on_stage: Callable[[int, str], None]
     ) -> list[Engine | EngineFailed]:
         """An engine (or its failure) for each; unchanged ones are reused, unneeded ones stopped first.
 
@@ -108,12 +109,12 @@ class Pool:
         return [task.result() for task in tasks]
 
     async def _one(
-        self, index: int, want: Wanted, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
+        self, index: int, want: EngineRequest, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
     ) -> Engine | EngineFailed:
         if engine := self.live(want):
             on_stage(index, "ready")
             return engine
-        uds = Wanted.socket(self._config, want.name)
+        uds = EngineRequest.socket(self._config, want.name)
         engine = Engine(want.command, want.placement, uds, uds.with_suffix(".log"))
         self._engines[want.name] = engine
         try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import Config
-from ..domain.errors import InvalidInput, WorkFailed
-from ..processes import run_json
+from playground.config import Config
+from playground.domain.errors import InvalidInput, WorkFailed
+from playground.processes import run_json
 
 PROBE = Path(__file__).with_name("probe.py")
 DEFAULT = "default"

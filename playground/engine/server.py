@@ -10,13 +10,14 @@ from pathlib import Path
 
 import httpx
 
-from ..domain.errors import EngineFailed
-from ..processes import Guarded
+from playground.domain.errors import EngineFailed
+from playground.engine.failures.causes import LONGEST_LINE, diagnose, hung
+from playground.engine.failures.stages import later, stage_of
+from playground.processes import Guarded
+
 from .command import Command
 from .devices import Placement
-from .failures import LONGEST_LINE, diagnose, hung
 from .runtime import quiet_environment
-from .stages import later, stage_of
 
 POLL_S = 0.1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from ..domain.records import Counters
+from playground.domain.record.counters import Counters
 
 # Field of Counters -> sample name. Samples of several engine ranks are summed.
 SAMPLES = {

@@ -9,12 +9,13 @@ from typing import Any
 
 import httpx
 
-from ..domain.errors import WorkFailed
-from ..domain.workload import Message, Sampling
+from playground.domain.errors import WorkFailed
+from playground.domain.spec.workload import ChatMessage, Sampling
+
 from .endpoint import Capabilities, Endpoint
 
 TIMEOUT_S = 120.0
-QUESTION = (Message(role="user", content="Say hello."),)
+QUESTION = (ChatMessage(role="user", content="Say hello."),)
 NONE = Capabilities(
     token_ids=False,
     running_usage=False,

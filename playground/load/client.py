@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from ..domain.records import Chunk, Problem, RequestTrace, StepArrays
-from ..domain.workload import Conversation, LoadProfile, Prompt, Sampling
-from ..processes import DriverProcess
+from playground.domain.message import Message
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.workload import Conversation, LoadProfile, Prompt, Sampling
+from playground.processes import DriverProcess
+
 from .endpoint import Endpoint
 from .stream import as_count
 
@@ -157,7 +159,7 @@ def _end(trace: RequestTrace, event: dict[str, Any], endpoint: Endpoint) -> None
     trace.steps = _steps(event["speculation"])
     if event["problem"]:
         kind, detail = event["problem"]["kind"], event["problem"]["detail"]
-        trace.problem = Problem(f"stream.{kind}", {"detail": endpoint.without_key(detail)})
+        trace.problem = Message(f"stream.{kind}", {"detail": endpoint.without_key(detail)})
     trace.ended = True
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx
 
-from ..config import Config
-from ..domain.base_url import BaseUrl, without_secrets
-from ..domain.errors import InvalidInput
-from ..domain.settings import Api
-from ..domain.workload import Conversation, Sampling
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.settings import Api
+from playground.domain.spec.workload import Conversation, Sampling
+from playground.domain.url import BaseUrl, without_secrets
 
 # Fewer characters of a key give nothing away.
 CUT_KEY = 4

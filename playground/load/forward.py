@@ -19,12 +19,12 @@ async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
     if endpoint.uds is None:
         yield endpoint.url
         return
-    uds, serving = endpoint.uds, set[asyncio.Task[None]]()
+    uds, served = endpoint.uds, set[asyncio.Task[None]]()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(_joined(reader, writer, uds))
-        serving.add(task)
-        task.add_done_callback(serving.discard)
+        served.add(task)
+        task.add_done_callback(served.discard)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
@@ -32,9 +32,9 @@ async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
     finally:
         server.close()
         # Not wait_closed: an engine that reads no more would keep its connection, and us, for ever.
-        for task in serving:
+        for task in served:
             task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        await asyncio.gather(*served, return_exceptions=True)
 
 
 async def _joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uds: str) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ..domain.schedule import Planned, schedule
-from ..domain.workload import LoadProfile
+from playground.domain.spec.schedule import Planned, schedule
+from playground.domain.spec.workload import LoadProfile
+
 from .connection import Connection, connect, http_request
 from .output import Outbox
 from .recording import Recording
@@ -34,7 +35,7 @@ RECENT_S = 1.0
 LOOK_S = 1.0
 
 
-class Measurement:
+class ScheduledLoad:
     """The state of one measured plan: what is due next, which connections are free, what waits to be read."""
 
     def __init__(self, plan: dict[str, Any], outbox: Outbox) -> None:
@@ -265,7 +266,7 @@ async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:
     """Run the plan's schedule and report every request, then what it took."""
     outbox = Outbox()
     try:
-        await Measurement(plan, outbox).run(stop)
+        await ScheduledLoad(plan, outbox).run(stop)
     finally:
         with contextlib.suppress(BrokenPipeError):
             outbox.close()

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .connection import connect, http_request
 from .output import emit
-from .stream import StreamProblem, StreamReader
+from .stream import StreamError, StreamReader
 
 
 class Request(asyncio.Protocol):
@@ -39,10 +39,10 @@ class Request(asyncio.Protocol):
         self.last_byte = now = time.perf_counter()
         if self.ended.done():
             return
-        fault: StreamProblem | None = None
+        fault: StreamError | None = None
         try:
             self._reader.feed((now - self._sent) * 1000, data)
-        except StreamProblem as problem:
+        except StreamError as problem:
             fault = problem
         for ms, tokens, text, ids in self._reader.taken():
             chunk = {"ms": ms, "tokens": tokens, "text": text, "token_ids": ids}
@@ -55,7 +55,7 @@ class Request(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         try:
             self._reader.eof()
-        except StreamProblem as problem:
+        except StreamError as problem:
             self.end(problem.kind, problem.detail or str(exc or ""))
 
     def end(self, kind: str | None, detail: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .stream import StreamProblem, StreamReader
+from .stream import StreamError, StreamReader
 
 # So many blocks are read between two looks at the clock: about a tenth of a millisecond.
 AT_ONCE = 32
@@ -46,7 +46,7 @@ class Recording:
             try:
                 for at, block in next_ones:
                     feed((at - sent) * 1000, block)
-            except StreamProblem as problem:
+            except StreamError as problem:
                 self._fault = (problem.kind, problem.detail)
                 self._read = len(blocks)
             if until is not None and time.perf_counter() > until:
@@ -63,7 +63,7 @@ class Recording:
             return self._fault
         try:
             self._reader.eof()
-        except StreamProblem as problem:
+        except StreamError as problem:
             # An HTTP error whose text was cut short is still that error.
             return (problem.kind, problem.detail) if problem.kind == "http" else self._early or (problem.kind, "")
         return None

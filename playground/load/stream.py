@@ -7,14 +7,15 @@ ever looks at the times it is given.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import httptools
 import orjson
 
+from playground.domain.unicode import mended
 
-class StreamProblem(Exception):
+
+class StreamError(Exception):
     """The stream can't be read on. `kind` is a message id's last part; `detail` is the other side's own words."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -27,8 +28,6 @@ class StreamProblem(Exception):
 NO_ANSWER = 300
 # SQLite's integers end here.
 COUNTS_BELOW = 2**63
-# Half an emoji: JSON can escape it, and UTF-8 has no bytes for it.
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # One payload that bore tokens: when, how many (None where neither ids nor a running usage count them), text, ids.
 # A bare tuple: there is one a chunk, and it goes into an event as it is.
@@ -58,17 +57,17 @@ class StreamReader:
         self._deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> None:
-        """Raises StreamProblem for an HTTP error, an error in the stream, or a payload that is not JSON."""
+        """Raises StreamError for an HTTP error, an error in the stream, or a payload that is not JSON."""
         self._now = at
         try:
             self._parser.feed_data(block)
         except httptools.HttpParserError as error:
             # A callback's exception arrives wrapped.
-            if isinstance(error.__context__, StreamProblem):
+            if isinstance(error.__context__, StreamError):
                 raise error.__context__ from None
-            raise StreamProblem("malformed", str(error)) from error
+            raise StreamError("malformed", str(error)) from error
         if self._complete and self._parser.get_status_code() >= NO_ANSWER:
-            raise StreamProblem("http", self._http_error())
+            raise StreamError("http", self._http_error())
 
     def taken(self) -> list[Delta]:
         """What has come since this was last asked; after a problem, what came before the fault."""
@@ -76,12 +75,12 @@ class StreamReader:
         return deltas
 
     def eof(self) -> None:
-        """The connection closed. Raises StreamProblem unless everything had arrived."""
+        """The connection closed. Raises StreamError unless everything had arrived."""
         if not self._complete and self._parser.get_status_code() >= NO_ANSWER:
             # A body with neither length nor chunks ends with its connection.
-            raise StreamProblem("http", self._http_error())
+            raise StreamError("http", self._http_error())
         if not self.finished:
-            raise StreamProblem("cut")
+            raise StreamError("cut")
 
     def release(self) -> None:
         """It has read its last. The parser and this object hold each other: without this, only the (switched off)
@@ -129,9 +128,9 @@ class StreamReader:
                 return
             payload = _leniently(data)
         if not isinstance(payload, dict):
-            raise StreamProblem("malformed", data[:200].decode(errors="replace"))
+            raise StreamError("malformed", data[:200].decode(errors="replace"))
         if "error" in payload or payload.get("object") == "error":
-            raise StreamProblem("engine", _error_text(payload))
+            raise StreamError("engine", _error_text(payload))
         counted: int | None = None
         if isinstance(usage := payload.get("usage"), dict):
             counted = as_count(usage.get("completion_tokens"))
@@ -165,7 +164,7 @@ class StreamReader:
     def _http_error(self) -> str:
         try:
             text = _error_text(_leniently(self._error_body))
-        except StreamProblem as problem:
+        except StreamError as problem:
             text = problem.detail
         return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
 
@@ -175,17 +174,12 @@ def as_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
 
 
-def mended(text: str) -> str:
-    """U+FFFD in place of each half emoji."""
-    return LONE_SURROGATE.sub("\ufffd", text)
-
-
 def _leniently(data: bytes) -> Any:
     """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right."""
     try:
         readable = json.dumps(json.loads(data), ensure_ascii=False)
     except (ValueError, RecursionError) as error:
-        raise StreamProblem("malformed", data[:200].decode(errors="replace")) from error
+        raise StreamError("malformed", data[:200].decode(errors="replace")) from error
     return json.loads(mended(readable))
 
 

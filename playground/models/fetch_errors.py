@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .domain.errors import ModelUnavailable
+from playground.domain.errors import ModelUnavailable
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

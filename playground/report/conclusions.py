@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from playground.domain.answers.accuracy import statements
+from playground.domain.answers.agreement import run_agreements
+from playground.domain.answers.harness import harness_statements
+from playground.domain.message import Message
+from playground.domain.record.run import Run
+from playground.domain.stats.rounds import ending, rounds_of, run_verdicts
+from playground.domain.stats.verdicts import compare, headline
+
 from .claims import claim_of
-from .domain.accuracy import statements
-from .domain.agreement import run_agreements
-from .domain.harness import harness_statements
-from .domain.records import Problem, Run
-from .domain.rounds import ending, rounds_of, run_verdicts
-from .domain.statistics import compare, headline
 from .findings import drift_of
 
 
-def conclusions(run: Run) -> list[Problem]:
+def conclusions(run: Run) -> list[Message]:
     """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
     answers agree, how accurate they are, and what becomes of the claim that the preset is about."""
     plan = run.measurement
@@ -25,12 +27,12 @@ def conclusions(run: Run) -> list[Problem]:
     sentences = []
     for verdict in found:
         sentences.append(headline(verdict, sent, run.asked if isinstance(plan and plan.prompts, str) else None))
-        sentences += [Problem("measured.overall", overall[verdict.side])] if verdict.side in overall else []
+        sentences += [Message("measured.overall", overall[verdict.side])] if verdict.side in overall else []
         if verdict.reason is not None and not (ended and drift_of(verdict)):
             sentences.append(verdict.reason)
     sentences += [] if ended else _failures(run)
     if len(set(sent)) > 1 and run.workload.objective in ("tpot", "ttft"):
-        sentences.append(Problem("measured.unlike_prompts"))
+        sentences.append(Message("measured.unlike_prompts"))
     why = ending(run, rounds, found)
     if why is not None and plan is not None:
         params: dict[str, object] = {
@@ -38,11 +40,11 @@ def conclusions(run: Run) -> list[Problem]:
             "minutes": plan.budget_s / 60,
             "width": 50 * plan.target_width,
         }
-        sentences.append(Problem(f"measured.ended_{why}", params))
+        sentences.append(Message(f"measured.ended_{why}", params))
     for agreement in run_agreements(run):
         side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
-        sentences.append(Problem("outputs.of", params))
+        sentences.append(Message("outputs.of", params))
     told = claim_of(run)
     return sentences + statements(run) + harness_statements(run) + (told.sentences() if told else [])
 
@@ -65,7 +67,7 @@ def _throughput(run: Run) -> dict[str, dict[str, object]]:
     }
 
 
-def _failures(run: Run) -> list[Problem]:
+def _failures(run: Run) -> list[Message]:
     """Every side some of whose requests failed, other than by being stopped."""
     found = []
     for side in run.sides:
@@ -73,5 +75,5 @@ def _failures(run: Run) -> list[Problem]:
         failed = sum(trace.problem is not None for trace in requests)
         if failed:
             params: dict[str, object] = {"side": side.label, "failed": failed, "requests": len(requests)}
-            found.append(Problem("measured.failed", params))
+            found.append(Message("measured.failed", params))
     return found

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import yaml
 
-from . import models
-from .config import Config
-from .domain.settings import EngineSettings
-from .engine.command import arguments, speculative_config
+from playground.config import Config
+from playground.domain.spec.settings import EngineSettings
+from playground.engine.command import arguments, speculative_config
+from playground.models import folders
 
 Kind = Literal["serve", "python", "docker", "kubernetes", "compose"]
 
@@ -32,8 +32,8 @@ RELEASE = re.compile(r"\d+\.\d+\.\d+(\.post\d+|rc\d+)?")
 
 def snippets(config: Config, settings: EngineSettings, version: str | None, device: str | None) -> dict[Kind, str]:
     """The same engine five times. `version` and `device` are the runtime's; None: the newest, on a GPU."""
-    target = models.portable(config, settings.target)
-    draft = settings.draft and models.portable(config, settings.draft)
+    target = folders.portable(config, settings.target)
+    draft = settings.draft and folders.portable(config, settings.draft)
     words = [target, *arguments(settings, settings.knobs.overrides(), draft)]
     container = _Container(settings, words, [name for name in (target, draft) if name], version, device)
     return {

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .attached import Driven
+from playground.domain.answers.accuracy import is_right, run_accuracy
+from playground.domain.answers.agreement import (
+    Agreement,
+    Difference,
+    GreedyAgreement,
+    SampledAgreement,
+    run_agreements,
+)
+from playground.domain.answers.harness import harness_statements
+from playground.domain.claims.claims import Claimed
+from playground.domain.message import Message
+from playground.domain.record.metrics import (
+    RequestFigures,
+    SideFigures,
+    request_figures,
+    side_figures,
+    trace_figures,
+)
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.record.traces import RequestTrace
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.domain.stats.verdicts import Verdict
+from playground.engine.failures.remedies import change_label, remedy_of
+from playground.i18n import Locale, say_message
+from playground.runs.load_test import LoadTest
+from playground.store import Summary
+
 from .claims import claim_of
-from .domain.accuracy import is_right, run_accuracy
-from .domain.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, run_agreements
-from .domain.claims import Claimed
-from .domain.harness import harness_statements
-from .domain.metrics import RequestFigures, SideFigures, request_figures, side_figures, trace_figures
-from .domain.records import Problem, RequestTrace, Run, SideRecord
-from .domain.remedies import change_label, remedy_of
-from .domain.rounds import rounds_of, run_verdicts
-from .domain.statistics import Verdict
 from .findings import Finding, findings
-from .store import Summary
-from .text import Locale, say_problem
 
 SCHEMA_VERSION = 1
+
+
+def json_text(document: Any) -> str:
+    """The document as it is printed and saved."""
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
 def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
@@ -38,7 +59,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
         "measurement": run.measurement.model_dump(mode="json", exclude_none=True) if run.measurement else None,
         "seed": run.seed,
-        "problem": problem_document(run.problem, locale),
+        "problem": message_document(run.problem, locale),
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": each.number, "order": each.order, "values": each.values} for each in rounds],
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
@@ -50,7 +71,7 @@ def compare_document(run: Run, locale: Locale = "en") -> dict[str, Any]:
     }
 
 
-def load_document(driven: Driven) -> dict[str, Any]:
+def load_document(driven: LoadTest) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "url": driven.endpoint.url,
@@ -83,7 +104,7 @@ def _agreement(found: Agreement, labels: Sequence[str], locale: Locale) -> dict[
         "near_tie_nats": greedy and greedy.near_tie_nats,
         "divergences": [_divergence(difference) for difference in greedy.differences] if greedy else [],
         "sampled": asdict(found.check) if isinstance(found, SampledAgreement) else None,
-        "statement": problem_document(found.statement(), locale),
+        "statement": message_document(found.statement(), locale),
     }
 
 
@@ -132,7 +153,7 @@ def _harness(run: Run, locale: Locale) -> dict[str, Any] | None:
         return None
     return {
         "version": found.version,
-        "problem": problem_document(found.problem, locale),
+        "problem": message_document(found.problem, locale),
         "scores": [
             {
                 "task": own.task,
@@ -142,14 +163,14 @@ def _harness(run: Run, locale: Locale) -> dict[str, Any] | None:
             }
             for own in found.scores
         ],
-        "statements": [say_problem(sentence, locale) for sentence in harness_statements(run)],
+        "statements": [say_message(sentence, locale) for sentence in harness_statements(run)],
     }
 
 
 def verdict_document(verdict: Verdict, locale: Locale) -> dict[str, Any]:
     return {
         **asdict(verdict),
-        "reason": None if verdict.reason is None else say_problem(verdict.reason, locale),
+        "reason": None if verdict.reason is None else say_message(verdict.reason, locale),
     }
 
 
@@ -157,15 +178,15 @@ def claim_document(claimed: Claimed | None, locale: Locale) -> dict[str, Any] | 
     if claimed is None:
         return None
     return {
-        "claim": say_problem(claimed.claim, locale),
-        "measured": say_problem(claimed.measured, locale),
+        "claim": say_message(claimed.claim, locale),
+        "measured": say_message(claimed.measured, locale),
         "outcome": claimed.standing,
-        "reason": None if claimed.reason is None else say_problem(claimed.reason, locale),
+        "reason": None if claimed.reason is None else say_message(claimed.reason, locale),
     }
 
 
 def _finding(found: Finding, locale: Locale) -> dict[str, Any]:
-    evidence, meaning, remedy = (say_problem(sentence, locale) for sentence in found.sentences)
+    evidence, meaning, remedy = (say_message(sentence, locale) for sentence in found.sentences)
     return {
         "rule": found.rule,
         "side": found.side,
@@ -189,7 +210,7 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> dict[str, Any]:
         "requests": [
             {"round": trial.round, **_request(trace, locale)} for trial in side.trials for trace in trial.requests
         ],
-        "problem": problem_document(side.problem, locale),
+        "problem": message_document(side.problem, locale),
         "remedy": _remedy(side, locale),
     }
 
@@ -199,10 +220,10 @@ def _remedy(side: SideRecord, locale: Locale) -> dict[str, Any] | None:
     if remedy is None:
         return None
     changes = [
-        {"key": change.key, "value": change.value, "label": say_problem(change_label(change), locale)}
+        {"key": change.key, "value": change.value, "label": say_message(change_label(change), locale)}
         for change in remedy.changes
     ]
-    return {"advice": say_problem(remedy.advice, locale), "changes": changes}
+    return {"advice": say_message(remedy.advice, locale), "changes": changes}
 
 
 def side_figures_document(figures: SideFigures) -> dict[str, Any]:
@@ -220,7 +241,7 @@ def _request(trace: RequestTrace, locale: Locale) -> dict[str, Any]:
         "finish_reason": trace.finish_reason,
         "chunks": [[round(chunk.ms, 3), chunk.tokens] for chunk in trace.chunks],
         "figures": _request_figures(request_figures(trace)),
-        "problem": problem_document(trace.problem, locale),
+        "problem": message_document(trace.problem, locale),
     }
 
 
@@ -231,7 +252,7 @@ def _request_figures(figures: RequestFigures) -> dict[str, Any]:
     return document
 
 
-def problem_document(problem: Problem | None, locale: Locale) -> dict[str, str] | None:
+def message_document(problem: Message | None, locale: Locale) -> dict[str, str] | None:
     if problem is None:
         return None
-    return {"id": problem.message_id, "message": say_problem(problem, locale)}
+    return {"id": problem.message_id, "message": say_message(problem, locale)}

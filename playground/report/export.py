@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from playground.domain.record.run import Run
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import Locale
+
 from .csv_text import csv_text
-from .domain.records import Run
-from .domain.sweep import Sweep
-from .html_report import html_report, sweep_html
-from .printed import json_text
-from .report import compare_document
-from .sweep_report import sweep_document
-from .sweep_tables import sweep_csv
-from .text import Locale
+from .documents import compare_document, json_text
+from .html import html_report, sweep_html
+from .sweep import sweep_document
+from .sweep_table import sweep_csv
 
 Format = Literal["json", "csv", "html"]
 

@@ -3,11 +3,18 @@ exported page show the same."""
 
 from __future__ import annotations
 
-from .domain.metrics import Acceptance, acceptance_between, acceptance_of, request_figures, side_figures
-from .domain.records import Problem, SideRecord
-from .domain.settings import AttachedEndpoint
-from .domain.workload import Sampling
-from .text import Locale, say
+from playground.domain.message import Message
+from playground.domain.record.metrics import (
+    Acceptance,
+    acceptance_between,
+    acceptance_of,
+    request_figures,
+    side_figures,
+)
+from playground.domain.record.run import SideRecord
+from playground.domain.spec.settings import AttachedEndpoint
+from playground.domain.spec.workload import Sampling
+from playground.i18n import Locale, say
 
 Fact = tuple[str, str, str]
 
@@ -36,16 +43,16 @@ def facts(side: SideRecord, locale: Locale = "en") -> list[Fact]:
     return [(say(f"figure.{name}", locale), text, say(f"figure.{name}_help", locale)) for name, text in shown]
 
 
-def limitations(side: SideRecord, asked: Sampling) -> list[Problem]:
+def limitations(side: SideRecord, asked: Sampling) -> list[Message]:
     """What a reader must know about the figures of this side."""
     if not isinstance(side.settings, AttachedEndpoint):
-        return [Problem("side.synthetic")] if side.settings.synthetic else []
-    found = [Problem("side.counters_not_read")]
+        return [Message("side.synthetic")] if side.settings.synthetic else []
+    found = [Message("side.counters_not_read")]
     if "cache_salt" in side.missing:
-        found.append(Problem("side.not_salted"))
+        found.append(Message("side.not_salted"))
     names = [name for name in side.missing if name in Sampling.model_fields]
     if refused := [name for name in names if name != "ignore_eos" or asked.ignore_eos]:
-        found.append(Problem("side.refused", {"names": ", ".join(refused)}))
+        found.append(Message("side.refused", {"names": ", ".join(refused)}))
     return found
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from .charts import Figure, charts_of, sweep_charts
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import Locale, say, say_message
+
+from .charts import Chart, charts_of, sweep_charts
 from .conclusions import conclusions
-from .domain.records import Problem, Run, SideRecord
-from .domain.sweep import Sweep
-from .facts import facts, limitations, readable
+from .figures import facts, limitations, readable
 from .findings import findings
-from .sweep_report import conclusions_of
-from .sweep_tables import point_table
+from .sweep import conclusions_of
+from .sweep_table import point_table
 from .tables import STATISTICS, errors, tables
-from .text import Locale, say, say_problem
 
 STYLE = """
 body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -31,7 +33,7 @@ def html_report(run: Run, locale: Locale = "en") -> str:
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
     """A sweep likewise: what it comes to, a line a point, the charts."""
     head = f"<p>{escape(' · '.join(part for part in (sweep.asked, sweep.preset) if part))}</p>"
-    lines = [f"<p><strong>{escape(say_problem(found, locale))}</strong></p>" for found in conclusions_of(sweep)]
+    lines = [f"<p><strong>{escape(say_message(found, locale))}</strong></p>" for found in conclusions_of(sweep)]
     body = [head, *lines, _table(*point_table(sweep, locale)), *_started_from(sweep)]
     return _page(sweep, body, sweep_charts(sweep, locale), locale)
 
@@ -48,7 +50,7 @@ def _started_from(sweep: Sweep) -> Iterable[str]:
         yield f"<p>{escape(' · '.join([str(run.machine.get('cpu', '-')), *names]))}</p>"
 
 
-def _page(kept: Run | Sweep, body: Iterable[str], figures: Mapping[str, Figure], locale: Locale) -> str:
+def _page(kept: Run | Sweep, body: Iterable[str], figures: Mapping[str, Chart], locale: Locale) -> str:
     import plotly.graph_objects as go
 
     status = escape(say(f"race.{kept.status}", locale))
@@ -73,7 +75,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
 
 def _measured(run: Run, locale: Locale) -> Iterable[str]:
     for sentence in conclusions(run):
-        yield f"<p><strong>{escape(say_problem(sentence, locale))}</strong></p>"
+        yield f"<p><strong>{escape(say_message(sentence, locale))}</strong></p>"
     yield from _findings(run, locale)
     found = tables(run, locale)
     labels = [side.label for side in run.sides]
@@ -93,7 +95,7 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
 
 
 def _findings(run: Run, locale: Locale) -> Iterable[str]:
-    found = [" ".join(say_problem(part, locale) for part in finding.sentences) for finding in findings(run)]
+    found = [" ".join(say_message(part, locale) for part in finding.sentences) for finding in findings(run)]
     if found:
         items = "".join(f"<li>{escape(text)}</li>" for text in found)
         yield f"<h3>{escape(say('finding.title', locale))}</h3><ul>{items}</ul>"
@@ -103,13 +105,13 @@ def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
     yield f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
     yield from _problem(side.problem, locale)
     for known in limitations(side, run.workload.sampling):
-        yield f"<p>{escape(say_problem(known, locale))}</p>"
+        yield f"<p>{escape(say_message(known, locale))}</p>"
 
 
-def _problem(problem: Problem | None, locale: Locale) -> Iterable[str]:
+def _problem(problem: Message | None, locale: Locale) -> Iterable[str]:
     """What went wrong, if anything did."""
     if problem is not None:
-        yield f"<p><strong>{escape(say_problem(problem, locale))}</strong></p>"
+        yield f"<p><strong>{escape(say_message(problem, locale))}</strong></p>"
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

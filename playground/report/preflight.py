@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from .domain.changes import Change
-from .domain.concerns import Concern, Remedy
-from .domain.memory import GIB, Need
-from .domain.pair import Verdict
-from .preflight import SideCheck
-from .text import Locale, say, say_problem
+from playground.domain.fit.issue import Changes, FitIssue
+from playground.domain.fit.memory import GIB, Need
+from playground.domain.fit.pair import PairVerdict
+from playground.domain.spec.change import Change
+from playground.i18n import Locale, say, say_message
+from playground.runs.preflight import SideCheck
 
 SCHEMA_VERSION = 1
 FIXED_PARTS = ("weights", "draft_weights", "activations", "cuda_graphs", "other")
 FITS = {True: "preflight.fits", False: "preflight.fits_not", None: "preflight.fits_unknown"}
-VERDICTS: dict[Verdict, str] = {
+VERDICTS: dict[PairVerdict, str] = {
     "works": "preflight.works",
     "works, but": "preflight.works_but",
     "will not work": "preflight.will_not_work",
@@ -56,20 +56,20 @@ def facts(check: SideCheck, locale: Locale = "en") -> list[str]:
 
 
 def reasons(check: SideCheck, locale: Locale = "en") -> list[str]:
-    """Every concern, and the settings that mend it."""
-    return [_reason(concern, concern in check.memory, locale) for concern in check.concerns]
+    """Every issue, and the settings that mend it."""
+    return [_reason(issue, issue in check.memory, locale) for issue in check.issues]
 
 
-def _reason(concern: Concern, memory: bool, locale: Locale) -> str:
-    sentence = say_problem(concern.problem, locale)
-    if not concern.remedies:
+def _reason(issue: FitIssue, memory: bool, locale: Locale) -> str:
+    sentence = say_message(issue.problem, locale)
+    if not issue.remedies:
         return sentence
-    offered = _joined("preflight.or", (_remedy(remedy, locale) for remedy in concern.remedies), locale)
+    offered = _joined("preflight.or", (_remedy(remedy, locale) for remedy in issue.remedies), locale)
     with_changes = "preflight.fit_with" if memory else "preflight.works_with"
     return f"{sentence} {say(with_changes, locale, changes=offered)}"
 
 
-def _remedy(remedy: Remedy, locale: Locale) -> str:
+def _remedy(remedy: Changes, locale: Locale) -> str:
     return _joined("preflight.and", (_change(change, locale) for change in remedy), locale)
 
 
@@ -114,19 +114,19 @@ def _side(check: SideCheck, locale: Locale) -> dict[str, Any]:
             "verdict": pair.verdict,
             "equal_ids": pair.equal_ids,
             "size_ratio": pair.size_ratio,
-            "reasons": [say_problem(concern.problem, locale) for concern in pair.concerns],
+            "reasons": [say_message(issue.problem, locale) for issue in pair.issues],
         },
-        "problems": [_problem(concern, locale) for concern in check.concerns],
+        "problems": [_problem(issue, locale) for issue in check.issues],
     }
 
 
-def _problem(concern: Concern, locale: Locale) -> dict[str, Any]:
+def _problem(issue: FitIssue, locale: Locale) -> dict[str, Any]:
     return {
-        "id": concern.problem.message_id,
-        "message": say_problem(concern.problem, locale),
-        "level": concern.level,
-        "certain": concern.certain,
+        "id": issue.problem.message_id,
+        "message": say_message(issue.problem, locale),
+        "level": issue.level,
+        "certain": issue.certain,
         "changes": [
-            [{"key": change.key, "value": change.value} for change in remedy] for remedy in concern.remedies
+            [{"key": change.key, "value": change.value} for change in remedy] for remedy in issue.remedies
         ],
     }

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from .claims import claim_of
-from .domain.prediction import Prediction, accuracy, fit_costs
-from .domain.recommendation import best_by_circumstance, recommendation
-from .domain.records import Problem
-from .domain.speculation import break_even, if_accepted, known_cost
-from .domain.sweep import Estimate, Sweep
-from .domain.sweep_results import (
+from playground.domain.message import Message
+from playground.domain.speculation.prediction import Prediction, accuracy, fit_costs
+from playground.domain.speculation.theory import break_even, if_accepted, known_cost
+from playground.domain.sweep.analysis import (
     PointResult,
     described,
     k_index,
@@ -21,21 +18,25 @@ from .domain.sweep_results import (
     sure_points,
     synthetic,
 )
+from playground.domain.sweep.plan import Estimate, Sweep
+from playground.domain.sweep.recommendation import best_by_circumstance, recommendation
+from playground.i18n import Locale, say_message
+from playground.runs.sweep import BESIDE, WORTH_S
+
+from .claims import claim_of
+from .documents import SCHEMA_VERSION, claim_document, message_document, side_figures_document, verdict_document
 from .findings import sweep_findings
-from .report import SCHEMA_VERSION, claim_document, problem_document, side_figures_document, verdict_document
-from .sweep import BESIDE, WORTH_S
-from .text import Locale, say_problem
 
 # Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
 BETTER_DRAFTS = (0.6, 0.8)
 
 
-def plan_sentences(told: Estimate) -> list[Problem]:
+def plan_sentences(told: Estimate) -> list[Message]:
     """What a sweep will take, and a warning where that is too little for a result."""
     source = (
-        Problem("sweep.starts_known", {"count": told.known_starts})
+        Message("sweep.starts_known", {"count": told.known_starts})
         if told.known_starts
-        else Problem("sweep.starts_guessed")
+        else Message("sweep.starts_guessed")
     )
     params: dict[str, object] = {
         "points": told.points,
@@ -45,15 +46,15 @@ def plan_sentences(told: Estimate) -> list[Problem]:
         "point_s": told.point_s,
         "minutes": told.total_s / 60,
     }
-    sentences = [Problem("sweep.plan", params)]
+    sentences = [Message("sweep.plan", params)]
     if told.fitting < told.points:
-        sentences.append(Problem("sweep.not_all_fit", {"fitting": told.fitting, "points": told.points}))
+        sentences.append(Message("sweep.not_all_fit", {"fitting": told.fitting, "points": told.points}))
     if (rounds_s := told.point_s / (1 + BESIDE)) < WORTH_S:
-        sentences.append(Problem("sweep.tight", {"rounds_s": rounds_s}))
+        sentences.append(Message("sweep.tight", {"rounds_s": rounds_s}))
     return sentences
 
 
-def conclusions_of(sweep: Sweep) -> list[Problem]:
+def conclusions_of(sweep: Sweep) -> list[Message]:
     """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work, and what
     becomes of the claim that the preset is about."""
     found = results(sweep)
@@ -62,7 +63,7 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     if sweep.plan.search:
         sentences.append(searched(sweep))
     if synthetic(sweep):
-        sentences.append(Problem("sweep.is_synthetic"))
+        sentences.append(Message("sweep.is_synthetic"))
     else:
         sentences += _theory(sweep)
     if (told := accuracy(prediction_errors(sweep))) is not None:
@@ -70,21 +71,21 @@ def conclusions_of(sweep: Sweep) -> list[Problem]:
     for point in found:
         if point.problem is not None:
             params = {"values": described(sweep, point.values), "cause": point.problem}
-            sentences.append(Problem("sweep.point_failed", params))
+            sentences.append(Message("sweep.point_failed", params))
     if sweep.problem is not None:
         sentences.append(sweep.problem)
     claimed = claim_of(sweep)
     return sentences + (claimed.sentences() if claimed else [])
 
 
-def searched(sweep: Sweep) -> Problem:
+def searched(sweep: Sweep) -> Message:
     """How much of the grid a search has measured."""
     measured, points = sum(point.settled for point in sweep.points), sweep.plan.combinations
     params: dict[str, object] = {"measured": measured, "points": points, "percent": 100 * measured / points}
-    return Problem("search.measured", params)
+    return Message("search.measured", params)
 
 
-def _theory(sweep: Sweep) -> list[Problem]:
+def _theory(sweep: Sweep) -> list[Message]:
     """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
     whether the longest k goes too far."""
     groups = sure_points(sweep)
@@ -124,10 +125,10 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs
         ],
         "points": [_point(sweep, point, predicted, locale) for point in results(sweep)],
-        "recommended": {"values": values, "side": best.side, "reason": say_problem(best.reason, locale)},
-        "prediction_error": None if errors is None else say_problem(errors, locale),
+        "recommended": {"values": values, "side": best.side, "reason": say_message(best.reason, locale)},
+        "prediction_error": None if errors is None else say_message(errors, locale),
         "claim": claim_document(claim_of(sweep), locale),
-        "problem": problem_document(sweep.problem, locale),
+        "problem": message_document(sweep.problem, locale),
     }
 
 
@@ -144,7 +145,7 @@ def _point(
             if number == point.number
         },
         "verdicts": [verdict_document(side.verdict, locale) for side in point.sides if side.verdict],
-        "problem": problem_document(point.problem, locale),
+        "problem": message_document(point.problem, locale),
     }
 
 

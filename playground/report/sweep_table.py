@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from playground.domain.speculation.prediction import Prediction
+from playground.domain.stats.verdicts import Verdict
+from playground.domain.sweep.analysis import LATENCIES, PointResult, SideResult, predictions, shown
+from playground.domain.sweep.plan import Sweep, value_text
+from playground.i18n import Locale, say, say_message
+
 from .csv_text import csv_text
-from .domain.prediction import Prediction
-from .domain.statistics import Verdict
-from .domain.sweep import Sweep, value_text
-from .domain.sweep_results import LATENCIES, PointResult, SideResult, predictions, shown
-from .facts import number
-from .text import Locale, say, say_problem
+from .figures import number
 
 Interval = tuple[float, float] | None
 Predictions = Mapping[tuple[int, str], Prediction]
@@ -44,7 +45,7 @@ def _row(sweep: Sweep, point: PointResult, predicted: Predictions, locale: Local
     if predicted:
         cells += [_prediction(predicted.get((point.number, label))) for label in labels[1:]]
     if point.problem is not None:
-        return [*cells, say_problem(point.problem, locale)]
+        return [*cells, say_message(point.problem, locale)]
     run = sweep.points[point.number].run
     return [*cells, say(f"race.{run.status}", locale) if run else "-"]
 
@@ -70,7 +71,7 @@ def sweep_csv(sweep: Sweep) -> str:
     predicted = predictions(sweep)
     for point in shown(sweep):
         values = [value if type(value) in (int, float) else value_text(value) for value in point.values]
-        problem = say_problem(point.problem) if point.problem else None
+        problem = say_message(point.problem) if point.problem else None
         for label in [side.label for side in sweep.case.sides]:
             figures = _figures(sweep, point.of(label), predicted.get((point.number, label)))
             rows.append([sweep.id, point.number, *values, point.run_id, label, *figures, problem])

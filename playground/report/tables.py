@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .domain.accuracy import SideAccuracy, run_accuracy
-from .domain.metrics import Distribution, SideFigures, side_figures
-from .domain.records import RequestTrace, Run, SideRecord
-from .facts import number, percent, whole
-from .text import Locale, say, say_problem
+from playground.domain.answers.accuracy import SideAccuracy, run_accuracy
+from playground.domain.record.metrics import Distribution, SideFigures, side_figures
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.record.traces import RequestTrace
+from playground.i18n import Locale, say, say_message
+
+from .figures import number, percent, whole
 
 DISTRIBUTIONS = ("ttft", "tpot", "itl", "chunk_gap", "e2el")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "n")
@@ -59,7 +61,7 @@ def errors(traces: Sequence[RequestTrace], locale: Locale = "en") -> list[str]:
     problems = [trace.problem for trace in traces if trace.problem]
     kinds = Counter(problem.message_id for problem in problems)
     first = {problem.message_id: problem for problem in reversed(problems)}
-    return [f"{count} × {say_problem(first[kind], locale)}" for kind, count in kinds.items()]
+    return [f"{count} × {say_message(first[kind], locale)}" for kind, count in kinds.items()]
 
 
 def _ended(side: SideRecord) -> SideRecord:

@@ -10,22 +10,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from . import harness, models, prepare, prompts
-from .config import Config
-from .contest import Contest
-from .domain.errors import InvalidInput, PlaygroundError
-from .domain.measurement import Measurement, SyntheticPrompts
-from .domain.records import Problem, Run, SideRecord, Status
-from .domain.settings import EngineSettings
-from .domain.sides import Side
-from .domain.workload import Prompt, Workload
-from .engine.pool import Pool
-from .live import Live, Progress
-from .measure import Measured
-from .prepare import Serving
+from playground import prompts
+from playground.config import Config
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord, Status
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Prompt, Workload
+from playground.engine.pool import Pool
+from playground.models import folders
+from playground.models.tokenizer import tokenizer
+from playground.store import History
+
+from . import preparation
+from .checks import harness
+from .live import Live, RunProgress
+from .measured import Measured
+from .preparation import ServedSide
 from .race import Race
-from .store import History
-from .tokens import tokenizer
+from .session import RunSession
 
 logger = logging.getLogger(__name__)
 
@@ -61,12 +66,12 @@ class Comparison:
             sides=[SideRecord(side.label, side.engine, profile=side.profile) for side in sides],
             seed=workload.sampling.seed,
         )
-        self.live = Live(self.run, [Progress() for _ in sides])
+        self.live = Live(self.run, [RunProgress() for _ in sides])
         self._config = config
         self._pool = pool
         self._history = history
         self._prompts: tuple[Prompt, ...] = ()
-        self._contest: Contest | None = None
+        self._contest: RunSession | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -85,7 +90,7 @@ class Comparison:
 
     def check(self) -> None:
         """Raises InvalidInput for what can't be, or what this host does not allow. Nothing has started then."""
-        prepare.check(self._config, self.run)
+        preparation.check(self._config, self.run)
         plan = self.run.measurement
         if plan is None:
             return
@@ -100,7 +105,7 @@ class Comparison:
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
-        prepare.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+        preparation.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""
@@ -119,8 +124,8 @@ class Comparison:
                 if self.run.measurement is not None:
                     # Only now: it takes a processor for seconds, which may have been another measurement's.
                     await harness.check_tasks(self.run.measurement.harness)
-                servings = await prepare.prepare(self._config, self._pool, self.live)
-                self._contest = await asyncio.to_thread(self._new_contest, servings)
+                served_sides = await preparation.prepare(self._config, self._pool, self.live)
+                self._contest = await asyncio.to_thread(self._new_contest, served_sides)
                 await self._contest.execute()
             status = "stopped" if self._stopping else "done"
         except asyncio.CancelledError:
@@ -138,17 +143,17 @@ class Comparison:
             finally:
                 self.run.status, self.live.phase = status, "finished"
 
-    def _new_contest(self, servings: Sequence[Serving]) -> Contest:
+    def _new_contest(self, served_sides: Sequence[ServedSide]) -> RunSession:
         plan = self.run.measurement
         if plan is None:
-            return Race(self._config, self._history, self.live, servings)
+            return Race(self._config, self._history, self.live, served_sides)
         found = self._prompts or self._resolved(plan)
-        return Measured(self._config, self._history, self.live, servings, plan, found)
+        return Measured(self._config, self._history, self.live, served_sides, plan, found)
 
     def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
         workload = self.run.workload
         own = [side.settings for side in self.run.sides if isinstance(side.settings, EngineSettings)]
-        reads = tokenizer(models.local_folder(self._config, own[0].target) if own else None)
+        reads = tokenizer(folders.local_folder(self._config, own[0].target) if own else None)
         return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, reads)
 
     async def _finish(self, run: Run) -> None:
@@ -156,7 +161,7 @@ class Comparison:
             await asyncio.to_thread(self._history.finish, run)
         except Exception:
             logger.exception("run %s could not be saved", run.id)
-            unsaved = Problem("run.not_saved", {"run": run.id})
+            unsaved = Message("run.not_saved", {"run": run.id})
             self.run.problem = self.run.problem or unsaved
             try:
                 await asyncio.to_thread(self._history.give_up, run.id, unsaved)
@@ -168,12 +173,12 @@ class Comparison:
         self.run.problem = self._problem_of(error)
         self.run.status, self.live.phase = "failed", "finished"
 
-    def _problem_of(self, error: Exception) -> Problem:
+    def _problem_of(self, error: Exception) -> Message:
         if isinstance(error, PlaygroundError):
-            return error.as_problem()
+            return error.as_message()
         if isinstance(error, subprocess.CalledProcessError):
-            return Problem("run.driver_died", {"run": self.run.id})
-        return Problem("run.internal", {"run": self.run.id})
+            return Message("run.driver_died", {"run": self.run.id})
+        return Message("run.internal", {"run": self.run.id})
 
     def stop(self) -> None:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""

@@ -8,17 +8,18 @@ from datetime import datetime
 
 import filelock
 
-from .compare import Comparison
-from .config import Config
-from .domain.measurement import Measurement
-from .domain.settings import EngineSettings
-from .domain.sides import Side
-from .domain.sweep import Estimate, Sweep
-from .domain.workload import Workload
-from .engine import runtime
-from .engine.pool import Holder, Pool
-from .store import History
-from .sweep import Sweeping, estimate
+from playground.config import Config
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Workload
+from playground.domain.sweep.plan import Estimate, Sweep
+from playground.engine import runtime
+from playground.engine.pool import Holder, Pool
+from playground.store import History
+
+from .comparison import Comparison
+from .sweep import SweepRun, estimate
 
 CLOSE_S = 5.0
 
@@ -31,9 +32,9 @@ class Host:
         self.history = History(config.db)
         self.pool = Pool(config)
         self.latest: Comparison | None = None
-        self.latest_sweep: Sweeping | None = None
+        self.latest_sweep: SweepRun | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[str, Comparison | Sweeping] = {}
+        self._waiting: dict[str, Comparison | SweepRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_watch: asyncio.Task[None] | None = None
 
@@ -76,9 +77,9 @@ class Host:
         made.check()
         return made
 
-    def sweeping(self, sweep: Sweep) -> Sweeping:
+    def sweep_run(self, sweep: Sweep) -> SweepRun:
         """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet."""
-        made = Sweeping(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
+        made = SweepRun(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
         made.check()
         return made
 
@@ -93,7 +94,7 @@ class Host:
     def _show(self, comparison: Comparison) -> None:
         self.latest = comparison
 
-    async def start(self, job: Comparison | Sweeping, where: str, *, wait: bool = False) -> None:
+    async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False) -> None:
         """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting, and
         InvalidInput for what a runtime does not have."""
         await asyncio.to_thread(job.check_runtimes)
@@ -109,21 +110,21 @@ class Host:
         found = self.latest if self.latest is not None and self.latest.id == run_id else self._waiting.get(run_id)
         return found if isinstance(found, Comparison) else None
 
-    def followed_sweep(self, sweep_id: str) -> Sweeping | None:
+    def followed_sweep(self, sweep_id: str) -> SweepRun | None:
         """The sweep of that id, likewise."""
         last = self.latest_sweep
         found = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
-        return found if isinstance(found, Sweeping) else None
+        return found if isinstance(found, SweepRun) else None
 
     async def _execute(
-        self, job: Comparison | Sweeping, holder: Holder, wait: bool, begun: asyncio.Future[None]
+        self, job: Comparison | SweepRun, holder: Holder, wait: bool, begun: asyncio.Future[None]
     ) -> None:
         try:
             async with self.pool.lease(holder, wait=wait):
                 begun.set_result(None)
                 # It may have been stopped while it waited in line.
                 if not job.finished:
-                    if isinstance(job, Sweeping):
+                    if isinstance(job, SweepRun):
                         self.latest_sweep = job
                     else:
                         self._show(job)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .domain.records import Run
+from playground.domain.record.run import Run
 
 Phase = Literal[
     "waiting",
@@ -25,7 +25,7 @@ EXAMINING: tuple[Phase, ...] = ("checking", "scoring", "evaluating")
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """How one side's start goes. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
 
     stage: str = "waiting"
@@ -46,7 +46,7 @@ class Live:
     round are answered, and of how many."""
 
     run: Run
-    progress: list[Progress]
+    progress: list[RunProgress]
     phase: Phase = "waiting"
     since: float | None = None
     serving: int | None = None

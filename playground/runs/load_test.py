@@ -7,20 +7,20 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import prompts
-from .domain.errors import InvalidInput, WorkFailed
-from .domain.records import RequestTrace
-from .domain.workload import LoadProfile, Message, Prompt, Sampling
-from .load.capabilities import probe
-from .load.client import MeasuredLoad
-from .load.endpoint import Endpoint
+from playground import prompts
+from playground.domain.errors import InvalidInput, WorkFailed
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.workload import ChatMessage, LoadProfile, Prompt, Sampling
+from playground.load.capabilities import probe
+from playground.load.client import MeasuredLoad
+from playground.load.endpoint import Endpoint
 
 PROMPT = "Tell a long story about the keeper of a lighthouse and the sea."
 SEED = 0
 
 
 @dataclass(frozen=True)
-class Driven:
+class LoadTest:
     """What one load left behind."""
 
     endpoint: Endpoint
@@ -40,7 +40,7 @@ def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
         return prompts.load(file)
     if text is not None and not text.strip():
         raise InvalidInput("load.empty_prompt")
-    return [Prompt(conversation=(Message(role="user", content=text or PROMPT),))]
+    return [Prompt(conversation=(ChatMessage(role="user", content=text or PROMPT),))]
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:
@@ -50,7 +50,7 @@ def sampling_for(output_tokens: int | None) -> Sampling:
 
 async def drive(
     endpoint: Endpoint, asked: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
-) -> Driven:
+) -> LoadTest:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
     endpoint = endpoint.knowing(await probe(endpoint, sampling))
     longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in asked)
@@ -62,7 +62,7 @@ async def drive(
         loop.add_signal_handler(signum, load.stop)
     async for _ in load.run():
         pass
-    driven = Driven(endpoint, profile, load.in_order, load.client_cpu_s, load.wall_s)
+    driven = LoadTest(endpoint, profile, load.in_order, load.client_cpu_s, load.wall_s)
     if not driven.traces:
         raise WorkFailed("load.nothing_sent")
     return driven

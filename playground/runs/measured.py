@@ -9,21 +9,25 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any, NoReturn, TypeVar
 
-from . import accuracy, answers, harness
-from .asking import OnProgress
-from .config import Config
-from .contest import Contest, meanwhile
-from .domain.agreement import answers_of
-from .domain.errors import PlaygroundError, WorkFailed
-from .domain.measurement import MIN_ROUNDS, Measurement
-from .domain.metrics import request_figures
-from .domain.records import AccuracyEvidence, HarnessEvidence, OutputEvidence, Problem, RequestTrace, Trial
-from .domain.rounds import order_of, rounds_of, run_verdicts, settled
-from .domain.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
+from playground.config import Config
+from playground.domain.answers.agreement import answers_of
+from playground.domain.errors import PlaygroundError, WorkFailed
+from playground.domain.message import Message
+from playground.domain.record.evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
+from playground.domain.record.metrics import request_figures
+from playground.domain.record.run import Trial
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
+from playground.domain.spec.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
+from playground.domain.stats.rounds import order_of, rounds_of, run_verdicts, settled
+from playground.load.client import MeasuredLoad
+from playground.runs.checks.client import OnProgress
+from playground.store import History
+
+from .checks import accuracy, answers, harness
 from .live import Live, Phase
-from .load.client import MeasuredLoad
-from .prepare import Serving
-from .store import History
+from .preparation import ServedSide
+from .session import RunSession, meanwhile
 
 # A side is warm when two passes in a row agree on the step time to so much, or after so many passes.
 WARM_WITHIN = 0.05
@@ -35,7 +39,7 @@ SAVE_INTERVAL_S = 0.8
 EvidenceT = TypeVar("EvidenceT", OutputEvidence, AccuracyEvidence, HarnessEvidence)
 
 
-class Measured(Contest):
+class Measured(RunSession):
     """Warm-up of each side, then rounds: every side once, the order alternating; then the answers are compared."""
 
     def __init__(
@@ -43,11 +47,11 @@ class Measured(Contest):
         config: Config,
         history: History,
         live: Live,
-        servings: Sequence[Serving],
+        served_sides: Sequence[ServedSide],
         plan: Measurement,
         prompts: Sequence[Prompt],
     ) -> None:
-        super().__init__(config, history, live, servings)
+        super().__init__(config, history, live, served_sides)
         self._plan = plan
         self._prompts = prompts
         # The budget ran out within a trial.
@@ -56,13 +60,13 @@ class Measured(Contest):
 
     async def execute(self) -> None:
         self._live.phase = "warming_up"
-        for index in range(len(self._servings)):
+        for index in range(len(self._served_sides)):
             await self._warm_up(index)
         self._live.phase = "measuring"
         self._live.since = time.monotonic()
         number = 0
         while not (self.stopping or self._overdue) and self._goes_on(number):
-            for index in order_of(number, len(self._servings)):
+            for index in order_of(number, len(self._served_sides)):
                 await self._trial(number, index)
                 if self.stopping:
                     return
@@ -78,7 +82,7 @@ class Measured(Contest):
 
     async def _examine(self) -> None:
         """What was asked for beside the figures: do the answers agree, and are they right?"""
-        endpoints, timeout_s = [serving.endpoint for serving in self._servings], self._config.request_timeout_s
+        endpoints, timeout_s = [served.endpoint for served in self._served_sides], self._config.request_timeout_s
         if self._plan.check_outputs:
             conversations, given = answers_of(self._run)
             sampling = self._run.workload.sampling
@@ -129,7 +133,7 @@ class Measured(Contest):
         sampling = self._run.workload.sampling
         return self._under_way(
             MeasuredLoad(
-                self._servings[index].endpoint,
+                self._served_sides[index].endpoint,
                 self._prompts,
                 sampling,
                 profile,
@@ -161,14 +165,14 @@ class Measured(Contest):
             before = now
         if not answered:
             self._refuse(index, load.in_order)
-        self._servings[index].note_warm()
+        self._served_sides[index].note_warm()
         progress.advance("ready")
 
     async def _trial(self, number: int, index: int) -> None:
         assert self._live.since is not None
-        side, serving = self._run.sides[index], self._servings[index]
+        side, served = self._run.sides[index], self._served_sides[index]
         self._live.serving = index
-        trial = Trial(round=number, before=await serving.idle_counters())
+        trial = Trial(round=number, before=await served.idle_counters())
         now = time.monotonic()
         trial.started_ms = (now - self._live.since) * 1000
         side.trials.append(trial)
@@ -184,7 +188,7 @@ class Measured(Contest):
         finally:
             trial.requests = load.in_order
         self._overdue = overdue.is_set()
-        trial.after = await serving.idle_counters()
+        trial.after = await served.idle_counters()
         trial.complete = not (self.stopping or self._overdue)
         await self._save(index, trial, unsaved)
         if not self.stopping:
@@ -216,7 +220,7 @@ class Measured(Contest):
         cause = side.problem or next((trace.problem for trace in traces if trace.problem), None)
         if cause is None:
             raise WorkFailed("load.nothing_sent")
-        self._run.problem = Problem("run.side_silent", {"side": side.label, "cause": cause})
+        self._run.problem = Message("run.side_silent", {"side": side.label, "cause": cause})
         raise PlaygroundError("run.all_failed")
 
 

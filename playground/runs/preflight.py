@@ -8,19 +8,20 @@ from dataclasses import dataclass
 
 import psutil
 
-from . import model_facts
-from .config import Config
-from .domain import fit, pair
-from .domain.concerns import Concern
-from .domain.errors import PlaygroundError
-from .domain.memory import GIB, Device, Need, need
-from .domain.pair import Abilities, Pair, Partner
-from .domain.records import Problem, Run
-from .domain.settings import EngineSettings
-from .domain.workload import Sampling
-from .engine import command, devices, runtime
-from .engine.devices import Machine, Placement
-from .engine.runtime import Runtime
+from playground.config import Config
+from playground.domain.errors import PlaygroundError
+from playground.domain.fit import engine_fit, pair
+from playground.domain.fit.issue import FitIssue
+from playground.domain.fit.memory import GIB, Device, Need, need
+from playground.domain.fit.pair import Abilities, Pair, Partner
+from playground.domain.message import Message
+from playground.domain.record.run import Run
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Sampling
+from playground.engine import command, devices, runtime
+from playground.engine.devices import Machine, Placement
+from playground.engine.runtime import Runtime
+from playground.models import inspection
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class SideCheck:
     label: str
     device: Device | None
     need: Need | None
-    memory: tuple[Concern, ...]
+    memory: tuple[FitIssue, ...]
     pair: Pair | None
 
     @property
@@ -40,20 +41,20 @@ class SideCheck:
         """None: unknown."""
         if self.need is None:
             return None
-        return not any(concern.level == "blocking" for concern in self.memory)
+        return not any(issue.level == "blocking" for issue in self.memory)
 
     @property
-    def hopeless(self) -> Problem | None:
+    def hopeless(self) -> Message | None:
         """Why it is certain that this side cannot work."""
-        return next((each.problem for each in self.concerns if each.certain), None)
+        return next((each.problem for each in self.issues if each.certain), None)
 
     @property
-    def concerns(self) -> tuple[Concern, ...]:
-        return (*self.memory, *(self.pair.concerns if self.pair else ()))
+    def issues(self) -> tuple[FitIssue, ...]:
+        return (*self.memory, *(self.pair.issues if self.pair else ()))
 
 
 @dataclass(frozen=True)
-class Engine:
+class PlannedEngine:
     """One of the host's own sides, and where it will run."""
 
     label: str
@@ -74,22 +75,22 @@ def examine(config: Config, run: Run) -> list[SideCheck]:
     placements = devices.place(
         list(own.values()), [each.device for each in runtimes], host, in_turns=run.mode == "measured"
     )
-    engines = [Engine(*each) for each in zip(own, own.values(), runtimes, placements, strict=True)]
+    engines = [PlannedEngine(*each) for each in zip(own, own.values(), runtimes, placements, strict=True)]
     checked = {check.label: check for check in assess(config, engines, host, run.workload.sampling)}
     return [checked.get(side.label) or _attached(side.label) for side in run.sides]
 
 
-def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: Sampling) -> list[SideCheck]:
+def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling) -> list[SideCheck]:
     """The same where it is known already what runs where. Engines start in this order."""
-    facts: dict[str, Partner | Problem] = {}
+    facts: dict[str, Partner | Message] = {}
     drafted = {
         name for each in engines if each.settings.draft for name in (each.settings.target, each.settings.draft)
     }
     for name in {name for each in engines for name in (each.settings.target, each.settings.draft) if name}:
         try:
-            facts[name] = model_facts.read(config, name, tokens=name in drafted)
+            facts[name] = inspection.read(config, name, tokens=name in drafted)
         except PlaygroundError as error:
-            facts[name] = error.as_problem()
+            facts[name] = error.as_message()
         except Exception as error:
             logger.exception("%s could not be read", name)
             facts[name] = _unreadable(name, error)
@@ -101,7 +102,7 @@ def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: S
             if check.need is not None and _meet(engine.placement, other.placement)
         ]
         sharing = sum(_meet(engine.placement, other.placement) for other in engines)
-        place = fit.Place(
+        place = engine_fit.DeviceRoom(
             _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
         )
         try:
@@ -109,21 +110,21 @@ def assess(config: Config, engines: Sequence[Engine], host: Machine, sampling: S
         except Exception as error:
             logger.exception("%s could not be checked before its start", engine.label)
             names = ", ".join(name for name in (engine.settings.target, engine.settings.draft) if name)
-            concern = Concern(_unreadable(names, error), "unknown")
-            check = SideCheck(engine.label, place.device, None, (concern,), None)
+            issue = FitIssue(_unreadable(names, error), "unknown")
+            check = SideCheck(engine.label, place.device, None, (issue,), None)
         checks.append(check)
     return checks
 
 
-def _unreadable(name: str, error: Exception) -> Problem:
+def _unreadable(name: str, error: Exception) -> Message:
     """A model that is odd in a way nobody thought of must not keep a run from starting: vLLM says what it is."""
-    return Problem("preflight.unreadable", {"name": name, "detail": str(error).split("\n")[0]})
+    return Message("preflight.unreadable", {"name": name, "detail": str(error).split("\n")[0]})
 
 
 def _check(
-    engine: Engine,
-    facts: dict[str, Partner | Problem],
-    place: fit.Place,
+    engine: PlannedEngine,
+    facts: dict[str, Partner | Message],
+    place: engine_fit.DeviceRoom,
     before: Sequence[Need],
     sampling: Sampling,
     host: Machine,
@@ -139,7 +140,7 @@ def _check(
     )
     checked = pair.check(settings, target, draft, abilities, sampling)
     if reason := why or why_draft:
-        return SideCheck(engine.label, place.device, None, (Concern(reason, "unknown"),), checked)
+        return SideCheck(engine.label, place.device, None, (FitIssue(reason, "unknown"),), checked)
     model, draft_model = target.model, draft.model if draft else None
     assert model is not None
 
@@ -149,22 +150,22 @@ def _check(
         return need(effective, model, its_draft, place.device)
 
     models = (model, draft_model) if draft_model else (model,)
-    memory = fit.concerns(settings, models, place, need_of, before)
+    memory = engine_fit.issues(settings, models, place, need_of, before)
     return SideCheck(engine.label, place.device, need_of(settings), tuple(memory), checked)
 
 
-def _known(facts: dict[str, Partner | Problem], name: str) -> tuple[Partner, Problem | None]:
+def _known(facts: dict[str, Partner | Message], name: str) -> tuple[Partner, Message | None]:
     found = facts[name]
-    if isinstance(found, Problem):
+    if isinstance(found, Message):
         return Partner(None, None), found
     if found.model is None:
-        return found, Problem("preflight.unknown_shape", {"name": name})
+        return found, Message("preflight.unknown_shape", {"name": name})
     return found, None
 
 
-def _splits(target: Partner | Problem, host: Machine) -> tuple[int, ...]:
+def _splits(target: Partner | Message, host: Machine) -> tuple[int, ...]:
     """Over how many of the host's GPUs vLLM can split the target: a power of two that divides its heads."""
-    if isinstance(target, Problem) or target.model is None:
+    if isinstance(target, Message) or target.model is None:
         return ()
     heads = target.model.shape.heads
     return tuple(size for size in (2, 4, 8) if size <= len(host.gpus) and heads % size == 0)
@@ -185,4 +186,4 @@ def _device(config: Config, placement: Placement, host: Machine) -> Device:
 
 
 def _attached(label: str) -> SideCheck:
-    return SideCheck(label, None, None, (Concern(Problem("preflight.attached"), "note"),), None)
+    return SideCheck(label, None, None, (FitIssue(Message("preflight.attached"), "note"),), None)

@@ -11,24 +11,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import models, preflight
-from .config import Config
-from .domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
-from .domain.records import Counters, Problem, Run
-from .domain.settings import AttachedEndpoint, EngineSettings, SideSettings
-from .engine import command, devices, gpu_load, runtime, telemetry
-from .engine.pool import Pool, Wanted
-from .engine.server import Engine
-from .live import Live, Progress
-from .load.capabilities import probe
-from .load.endpoint import Endpoint
-from .tokens import token_text
+from playground.config import Config
+from playground.domain.errors import EngineFailed, InvalidInput, PlaygroundError, WorkFailed
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters
+from playground.domain.record.run import Run
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, SideSettings
+from playground.engine import command, devices, gpu_load, runtime, telemetry
+from playground.engine.pool import EngineRequest, Pool
+from playground.engine.server import Engine
+from playground.load.capabilities import probe
+from playground.load.endpoint import Endpoint
+from playground.models import folders
+from playground.models.tokenizer import token_text
+
+from . import preflight
+from .live import Live, RunProgress
 
 SETTLE_S = 3.0
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServedSide:
     """What answers for one side. Without an engine somebody else runs it: it is asked, never watched or mended."""
 
     endpoint: Endpoint
@@ -91,7 +95,7 @@ def check(config: Config, run: Run) -> None:
         runtime.interpreter(config, settings.runtime)
         for name in (settings.target, settings.draft):
             if name:
-                models.check_allowed(config, name)
+                folders.check_allowed(config, name)
 
 
 def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) -> None:
@@ -103,27 +107,27 @@ def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) ->
         command.check(settings, probed[settings.runtime], label)
 
 
-async def prepare(config: Config, pool: Pool, live: Live) -> list[Serving]:
+async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
     """One for each side, in order. Raises EngineFailed if one did not start; the others live on."""
     live.phase = "preparing"
     host = await asyncio.to_thread(devices.machine)
     live.run.machine = host.as_record()
     # Endpoints first: whether one answers shows in a second, and an engine takes minutes.
-    servings = {
+    served_sides = {
         index: await _attach(config, live, index, side.settings)
         for index, side in enumerate(live.run.sides)
         if isinstance(side.settings, AttachedEndpoint)
     }
-    servings |= await _start(config, pool, live, host)
+    served_sides |= await _start(config, pool, live, host)
     _note_contention(live.run)
-    return [servings[index] for index in range(len(live.run.sides))]
+    return [served_sides[index] for index in range(len(live.run.sides))]
 
 
 def _endpoint(config: Config, settings: AttachedEndpoint) -> Endpoint:
     return Endpoint.attached(config, settings.base_url, settings.model, settings.api)
 
 
-async def _attach(config: Config, live: Live, index: int, settings: AttachedEndpoint) -> Serving:
+async def _attach(config: Config, live: Live, index: int, settings: AttachedEndpoint) -> ServedSide:
     side, progress, workload = live.run.sides[index], live.progress[index], live.run.workload
     progress.advance("probing")
     endpoint = _endpoint(config, settings)
@@ -136,7 +140,7 @@ async def _attach(config: Config, live: Live, index: int, settings: AttachedEndp
     side.missing = endpoint.capabilities.missing
     side.command = endpoint.as_curl(endpoint.body(workload.conversation, workload.sampling))
     progress.advance("ready")
-    return Serving(endpoint)
+    return ServedSide(endpoint)
 
 
 def _note_contention(run: Run) -> None:
@@ -152,7 +156,7 @@ def _note_contention(run: Run) -> None:
             side.contended = True
 
 
-async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) -> dict[int, Serving]:
+async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) -> dict[int, ServedSide]:
     """The engines of this host's own sides, by the side's index."""
     own = {
         index: (side, side.settings)
@@ -172,13 +176,13 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
             in_turns=live.run.mode == "measured",
         )
     engines = {
-        index: preflight.Engine(side.label, settings, its_runtime, placement)
+        index: preflight.PlannedEngine(side.label, settings, its_runtime, placement)
         for (index, (side, settings)), its_runtime, placement in zip(
             own.items(), runtimes, placements, strict=True
         )
     }
     await _refuse_hopeless(config, live, engines, host)
-    wanted: list[Wanted] = []
+    wanted: list[EngineRequest] = []
     seen: Counter[str] = Counter()
     for (index, (side, settings)), its_runtime, placement in zip(own.items(), runtimes, placements, strict=True):
         progress = live.progress[index]
@@ -195,24 +199,24 @@ async def _start(config: Config, pool: Pool, live: Live, host: devices.Machine) 
                 placement,
                 target=target,
                 draft=draft or None,
-                uds=Wanted.socket(config, name),
+                uds=EngineRequest.socket(config, name),
                 native_bf16=host.native_bf16,
                 cpu_kv_gib=config.cpu_kv_gib,
             )
-        wanted.append(Wanted(name, built, placement))
+        wanted.append(EngineRequest(name, built, placement))
         side.command, side.placement, side.contended = str(built), str(placement), placement.contended
         side.runtime_version, side.device = its_runtime.version, its_runtime.device
         progress.advance("waiting")
     live.phase = "starting"
     started = await _started(pool, live, list(own), wanted)
     return {
-        index: Serving(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
+        index: ServedSide(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
         for index, engine in zip(own, started, strict=True)
     }
 
 
 async def _refuse_hopeless(
-    config: Config, live: Live, engines: dict[int, preflight.Engine], host: devices.Machine
+    config: Config, live: Live, engines: dict[int, preflight.PlannedEngine], host: devices.Machine
 ) -> None:
     """Before a model is fetched or an engine is touched. Raises InvalidInput."""
     sampling = live.run.workload.sampling
@@ -227,10 +231,10 @@ def _blame(live: Live, index: int, error: PlaygroundError) -> None:
     """Why the run can't go on is this side's affair: its pane says so, and what to change there."""
     side, progress = live.run.sides[index], live.progress[index]
     progress.advance("failed")
-    side.problem = error.as_problem()
+    side.problem = error.as_message()
     side.log_tail = error.log_tail if isinstance(error, EngineFailed) else []
     cause = {"side": side.label, "cause": side.problem}
-    live.run.problem = live.run.problem or Problem("run.side_failed", cause)
+    live.run.problem = live.run.problem or Message("run.side_failed", cause)
 
 
 @contextmanager
@@ -242,8 +246,8 @@ def _blaming(live: Live, index: int) -> Iterator[None]:
         raise
 
 
-async def _model(config: Config, name: str, python: Path, progress: Progress) -> Path:
-    folder = await models.ensure(
+async def _model(config: Config, name: str, python: Path, progress: RunProgress) -> Path:
+    folder = await folders.ensure(
         config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
     )
     # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.
@@ -251,7 +255,7 @@ async def _model(config: Config, name: str, python: Path, progress: Progress) ->
     return folder
 
 
-async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[Wanted]) -> list[Engine]:
+async def _started(pool: Pool, live: Live, indices: Sequence[int], wanted: list[EngineRequest]) -> list[Engine]:
     reused = {want.name for want in wanted if pool.live(want)}
     outcomes = await pool.provide(wanted, lambda number, stage: live.progress[indices[number]].advance(stage))
     engines: list[Engine] = []

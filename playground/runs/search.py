@@ -13,11 +13,20 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
-from .domain.changes import Value
-from .domain.merits import merits
-from .domain.settings import EngineSettings
-from .domain.sweep import FEWEST_LOOKS, Knob, Point, PointRecord, Sweep, engines_of, most_starts, points_of
-from .domain.sweep_results import result_of
+from playground.domain.spec.change import Value
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.sweep.analysis import result_of
+from playground.domain.sweep.plan import (
+    FEWEST_LOOKS,
+    Knob,
+    Point,
+    PointRecord,
+    Sweep,
+    engines_of,
+    most_starts,
+    points_of,
+)
+from playground.domain.sweep.rank import merits
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

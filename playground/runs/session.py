@@ -9,13 +9,15 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from .config import Config
-from .domain.records import RequestTrace, Sample
-from .domain.settings import EngineSettings
+from playground.config import Config
+from playground.domain.record.counters import Sample
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.settings import EngineSettings
+from playground.load.client import Load, MeasuredLoad
+from playground.store import History
+
 from .live import Live
-from .load.client import Load, MeasuredLoad
-from .prepare import Serving
-from .store import History
+from .preparation import ServedSide
 
 SAMPLE_INTERVAL_S = 0.5
 DEATH_S = 5.0
@@ -37,16 +39,16 @@ async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await task
 
 
-class Contest:
-    """One run's sides, serving. Subclasses `execute` it; `stop` ends that early and keeps what arrived."""
+class RunSession:
+    """One run's sides, ready to serve. Subclasses `execute` it; `stop` ends that early and keeps what arrived."""
 
-    def __init__(self, config: Config, history: History, live: Live, servings: Sequence[Serving]) -> None:
+    def __init__(self, config: Config, history: History, live: Live, served_sides: Sequence[ServedSide]) -> None:
         self.stopping = False
         self._config = config
         self._history = history
         self._live = live
         self._run = live.run
-        self._servings = servings
+        self._served_sides = served_sides
         self._load: Load | MeasuredLoad | None = None
         # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
         own = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
@@ -76,7 +78,7 @@ class Contest:
     async def _sample(self, indices: Sequence[int]) -> None:
         assert self._live.since is not None
         while True:
-            found = await asyncio.gather(*(self._servings[index].sample() for index in indices))
+            found = await asyncio.gather(*(self._served_sides[index].sample() for index in indices))
             at = (time.monotonic() - self._live.since) * 1000
             for index, counters in zip(indices, found, strict=True):
                 if counters is not None:
@@ -88,6 +90,6 @@ class Contest:
         side = self._run.sides[index]
         if not any(trace.problem and trace.problem.message_id in BROKEN for trace in traces):
             return
-        if (failure := await self._servings[index].failure(DEATH_S)) is not None:
-            side.problem = failure.as_problem()
+        if (failure := await self._served_sides[index].failure(DEATH_S)) is not None:
+            side.problem = failure.as_message()
             side.log_tail = failure.log_tail

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from datetime import datetime
 from statistics import fmean, median
 
-from . import prepare
-from .compare import Comparison, new_run_id
-from .config import Config
-from .domain.errors import InvalidInput, PlaygroundError
-from .domain.knobs import Case, label_of
-from .domain.measurement import MIN_ROUNDS, Measurement
-from .domain.records import Problem, Status
-from .domain.rounds import whole_rounds
-from .domain.settings import EngineSettings
-from .domain.sweep import (
+from playground.config import Config
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.message import Message
+from playground.domain.record.run import Status
+from playground.domain.spec.case import Case
+from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.stats.rounds import whole_rounds
+from playground.domain.sweep.knobs import label_of
+from playground.domain.sweep.plan import (
     Estimate,
     Point,
     PointRecord,
@@ -30,10 +30,13 @@ from .domain.sweep import (
     ordered,
     points_of,
 )
-from .domain.validation import validate
-from .engine.pool import Pool
+from playground.domain.validation import validate
+from playground.engine.pool import Pool
+from playground.store import History
+
+from . import preparation
+from .comparison import Comparison, new_run_id
 from .search import BETTER, LOOK, Search
-from .store import History
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     now = datetime.now().astimezone()
     # A letter and a label may name the same side: whether the knobs differ shows only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
-    named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Problem("ui.tab_sweep"))
+    named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Message("ui.tab_sweep"))
     points = [PointRecord(point.number, point.values) for point in points_of(named, case)]
     return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
 
@@ -112,7 +115,7 @@ def fitting(plan: SweepPlan, left_s: float, points: int, start_s: float) -> tupl
     return fits, max(0.0, left_s / shares - start_s) / (1 + BESIDE)
 
 
-class Sweeping:
+class SweepRun:
     """Measures the points that are left. `current` is the comparison of the point under way, `begun` learns of
     each as it begins."""
 
@@ -168,7 +171,7 @@ class Sweeping:
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
         sides = [(side.label, side.engine) for point in self._order.left for side in point.case.sides]
-        prepare.check_runtimes(self._config, sides)
+        preparation.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
         """End it now; what was measured stays, and it can go on later."""
@@ -204,9 +207,9 @@ class Sweeping:
             complete = not self._order.most and not self._open
             short = sum(map(self.sweep.cut_short, self.sweep.points))
             if complete and short:
-                self.sweep.problem = Problem("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
+                self.sweep.problem = Message("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
             elif self._open and not self._stopping:
-                self.sweep.problem = Problem("sweep.budget_spent", {"left": self.sweep.left})
+                self.sweep.problem = Message("sweep.budget_spent", {"left": self.sweep.left})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
@@ -316,10 +319,10 @@ class Sweeping:
             await asyncio.to_thread(self._history.finish_sweep, self.sweep)
         except Exception:
             logger.exception("sweep %s could not be saved", self.sweep.id)
-            self.sweep.problem = self.sweep.problem or Problem("run.not_saved", {"run": self.sweep.id})
+            self.sweep.problem = self.sweep.problem or Message("run.not_saved", {"run": self.sweep.id})
         self.finished = True
 
-    def _problem_of(self, error: Exception) -> Problem:
+    def _problem_of(self, error: Exception) -> Message:
         if isinstance(error, PlaygroundError):
-            return error.as_problem()
-        return Problem("run.internal", {"run": self.sweep.id})
+            return error.as_message()
+        return Message("run.internal", {"run": self.sweep.id})

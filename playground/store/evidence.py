@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..domain.records import (
+from playground.domain.record.evidence import (
     AccuracyEvidence,
     HarnessEvidence,
     HarnessScores,
@@ -13,7 +13,8 @@ from ..domain.records import (
     Task,
     TopLogprobs,
 )
-from .problems import problem_of, problem_text
+
+from .messages import message_of, message_text
 
 
 def outputs_row(evidence: OutputEvidence) -> str:
@@ -55,7 +56,7 @@ def harness_row(evidence: HarnessEvidence) -> str:
     """Scores as [task, metric, [each side's score of each question, ...], whether higher is better]."""
     scores = [[own.task, own.metric, own.scores, own.higher_is_better] for own in evidence.scores]
     return json.dumps(
-        {"version": evidence.version, "scores": scores, "problem": problem_text(evidence.problem)},
+        {"version": evidence.version, "scores": scores, "problem": message_text(evidence.problem)},
         ensure_ascii=False,
     )
 
@@ -66,4 +67,4 @@ def harness_of(text: str) -> HarnessEvidence:
         HarnessScores(task, metric, tuple(map(tuple, own)), higher)
         for task, metric, own, higher in values["scores"]
     )
-    return HarnessEvidence(values["version"], tuple(scores), problem_of(values["problem"]))
+    return HarnessEvidence(values["version"], tuple(scores), message_of(values["problem"]))

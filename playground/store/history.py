@@ -10,12 +10,15 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from ..domain.errors import InvalidInput
-from ..domain.records import Problem, RequestTrace, Run, Trial
-from ..domain.sweep import PointRecord, Sweep
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.record.run import Run, Trial
+from playground.domain.record.traces import RequestTrace
+from playground.domain.sweep.plan import PointRecord, Sweep
+
 from . import rows, summaries
+from .messages import message_text
 from .migrations import migrations
-from .problems import problem_text
 from .summaries import Summary
 
 BUSY_TIMEOUT_S = 10
@@ -81,10 +84,10 @@ class History:
                 samples = (rows.sample_row(run.id, position, sample) for sample in side.samples)
                 db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
 
-    def give_up(self, run_id: str, problem: Problem) -> None:
+    def give_up(self, run_id: str, problem: Message) -> None:
         """Of a run that could not be written: at least that it failed, and why. What was saved before stays."""
         with self._writing() as db:
-            row = {"status": "failed", "problem": problem_text(problem)}
+            row = {"status": "failed", "problem": message_text(problem)}
             db.table("runs").update(run_id, row)
 
     def mark_interrupted(self) -> int:

@@ -8,23 +8,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ..domain.knobs import Case
-from ..domain.measurement import Measurement
-from ..domain.records import (
-    Chunk,
-    Counters,
-    RequestTrace,
-    Run,
-    Sample,
-    SideRecord,
-    StepArrays,
-    Trial,
-)
-from ..domain.settings import SideSettings
-from ..domain.sweep import PointRecord, Sweep, SweepPlan
-from ..domain.workload import LoadProfile, Message, Workload
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.case import Case
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import SideSettings
+from playground.domain.spec.workload import ChatMessage, LoadProfile, Workload
+from playground.domain.sweep.plan import PointRecord, Sweep, SweepPlan
+
 from .evidence import accuracy_of, accuracy_row, harness_of, harness_row, outputs_of, outputs_row
-from .problems import problem_of, problem_text
+from .messages import message_of, message_text
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
@@ -52,7 +46,7 @@ def run_row(run: Run) -> Row:
         "workload": run.workload.model_dump_json(),
         "measurement": run.measurement.model_dump_json() if run.measurement else None,
         "machine": _dump(run.machine),
-        "problem": problem_text(run.problem),
+        "problem": message_text(run.problem),
         "outputs": outputs_row(run.outputs) if run.outputs else None,
         "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
         "harness": harness_row(run.harness) if run.harness else None,
@@ -67,7 +61,7 @@ def sweep_row(sweep: Sweep) -> Row:
         "preset": sweep.preset,
         "plan": sweep.plan.model_dump_json(),
         "case": sweep.case.model_dump_json(),
-        "problem": problem_text(sweep.problem),
+        "problem": message_text(sweep.problem),
     }
 
 
@@ -88,7 +82,7 @@ def sweep_of(row: Row, points: list[PointRecord]) -> Sweep:
         preset=row["preset"],
         plan=SweepPlan.model_validate_json(row["plan"]),
         case=Case.model_validate_json(row["case"]),
-        problem=problem_of(row["problem"]),
+        problem=message_of(row["problem"]),
         points=points,
     )
 
@@ -111,7 +105,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "profile": side.profile.model_dump_json() if side.profile else None,
         "ready_after_s": side.ready_after_s,
         "missing": _dump(side.missing),
-        "problem": problem_text(side.problem),
+        "problem": message_text(side.problem),
         "log_tail": _dump(side.log_tail),
     }
 
@@ -144,7 +138,7 @@ def request_row(run_id: str, position: int, round_number: int, number: int, trac
         "prompt_tokens": trace.prompt_tokens,
         "output_tokens": trace.output_tokens,
         "steps": _dump(asdict(trace.steps)) if trace.steps else None,
-        "problem": problem_text(trace.problem),
+        "problem": message_text(trace.problem),
         "ended": trace.ended,
     }
 
@@ -170,7 +164,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         workload=Workload.model_validate_json(row["workload"]),
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,
         machine=_load(row["machine"]),
-        problem=problem_of(row["problem"]),
+        problem=message_of(row["problem"]),
         outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
         accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         harness=harness_of(row["harness"]) if row["harness"] else None,
@@ -192,7 +186,7 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,
-        problem=problem_of(row["problem"]),
+        problem=message_of(row["problem"]),
         log_tail=_load(row["log_tail"]) or [],
     )
 
@@ -218,14 +212,14 @@ def request_of(row: Row) -> RequestTrace:
         chunks.append(Chunk(ms, tokens, text, own))
     steps = _load(row["steps"])
     return RequestTrace(
-        conversation=tuple(Message(**message) for message in _load(row["conversation"])),
+        conversation=tuple(ChatMessage(**message) for message in _load(row["conversation"])),
         sent_ms=row["sent_ms"],
         chunks=chunks,
         finish_reason=row["finish_reason"],
         prompt_tokens=row["prompt_tokens"],
         output_tokens=row["output_tokens"],
         steps=StepArrays(tuple(steps["accepted"]), tuple(steps["drafted"])) if steps else None,
-        problem=problem_of(row["problem"]),
+        problem=message_of(row["problem"]),
         ended=bool(row["ended"]),
     )
 

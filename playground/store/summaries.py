@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from ..domain.records import Run
-from ..domain.settings import SideSettings
-from ..domain.sweep import Sweep
+from playground.domain.record.run import Run
+from playground.domain.spec.settings import SideSettings
+from playground.domain.sweep.plan import Sweep
+
 from . import rows
 
 

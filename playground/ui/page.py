@@ -7,13 +7,19 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
-from ..engine import devices
-from ..host import Host
-from ..text import Locale, say
-from . import compare_tab, history_tab, kept, sweep_tab, sweeps, view
-from .labels import I18N, label, visitor_locale
-from .origin import filled_from
+from playground import presets
+from playground.engine import devices
+from playground.i18n import Locale, say
+from playground.runs.host import Host
+from playground.ui.shared.labels import I18N, label, visitor_locale
+from playground.ui.shared.source import filled_from
+
+from .compare import tab as compare_tab
+from .history import actions as history_actions
+from .history import tab as history_tab
+from .shared import view
+from .sweep import actions as sweep_actions
+from .sweep import tab as sweep_tab
 
 
 def build(host: Host) -> gr.Blocks:
@@ -31,9 +37,9 @@ def build(host: Host) -> gr.Blocks:
             with gr.Tab(label("tab_history"), id="history") as tab:
                 history = history_tab.build(tab, host)
         compare_tab.wire(compare, host, machine)
-        sweeps.wire(sweep, compare, host)
+        sweep_actions.wire(sweep, compare, host)
         history_tab.wire(history, host)
-        kept.wire(history.kept, host, machine, tabs, compare, sweep)
+        history_actions.wire(history.kept, host, machine, tabs, compare, sweep)
 
         async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()

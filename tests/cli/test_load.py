@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply, Script, Steady, payload, token
-from paced import paced
-from test_schema import check
+from report.test_schema import check
+from support.fake_server import FakeServer, Reply, Script, Steady, payload, token
+from support.paced import paced
+from support.waiting import until
 
-from playground.__main__ import main
+from playground.cli.main import main
 from playground.domain.errors import InvalidInput, WorkFailed
-from playground.domain.workload import Message, Sampling
+from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.load.capabilities import probe
 from playground.load.endpoint import Capabilities, Endpoint
 
@@ -244,7 +244,7 @@ async def test_a_sampling_parameter_that_is_refused_is_left_out() -> None:
         sampling = Sampling(top_p=0.9, top_k=5, stop=("x",))
         capabilities = await probe(server.endpoint, sampling)
     assert capabilities.refused == ("top_k", "seed", "stop")
-    body = server.endpoint.knowing(capabilities).body((Message(role="user", content="hi"),), sampling)
+    body = server.endpoint.knowing(capabilities).body((ChatMessage(role="user", content="hi"),), sampling)
     assert body.keys() == {"model", "messages", "max_tokens", "temperature", "top_p", "stream"}
 
 

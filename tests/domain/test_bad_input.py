@@ -11,18 +11,18 @@ import pytest
 from test_presets import GOOD
 
 from playground import presets, prompts
-from playground.__main__ import main
+from playground.cli.main import main
 from playground.config import Config
-from playground.domain import pasted
-from playground.domain.base_url import BaseUrl
 from playground.domain.errors import InvalidInput
-from playground.domain.measurement import Measurement
-from playground.domain.settings import AttachedEndpoint, EngineSettings
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.domain.spec.workload import Workload
+from playground.domain.url import BaseUrl
 from playground.domain.validation import validate
-from playground.domain.workload import Workload
+from playground.domain.vllm_cli import paste
+from playground.i18n import LOCALES, say_message
 from playground.store import History
-from playground.text import LOCALES, say_problem
-from playground.ui.side_values import side_of, values_of
+from playground.ui.compare.side_values import side_of, values_of
 
 # What pydantic, argparse and Python say in English.
 FOREIGN = re.compile(
@@ -35,7 +35,7 @@ def sentence_of(error: InvalidInput, *named: str) -> None:
     """One clear sentence in each language."""
     assert error.exit_code == 2
     for locale in LOCALES:
-        said = say_problem(error, locale)
+        said = say_message(error, locale)
         assert "\n" not in said
         assert said[-1] in ".?。？…", said
         assert len(said) < 700
@@ -44,7 +44,7 @@ def sentence_of(error: InvalidInput, *named: str) -> None:
         if locale == "zh-CN":
             assert re.search("[\u4e00-\u9fff]", said)
             assert not FOREIGN.search(said), said
-    assert not FOREIGN.search(say_problem(error).replace("characters", ""))
+    assert not FOREIGN.search(say_message(error).replace("characters", ""))
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +140,7 @@ def test_knob(knob: str, value: Any, accepted: str) -> None:
         validate(EngineSettings, {"target": "t", "knobs": {knob: value}}, where="A")
     assert caught.value.params["key"] == f"knobs.{knob}"
     sentence_of(caught.value, "A", knob, "true" if value is True else str(value)[:20])
-    assert accepted in say_problem(caught.value)
+    assert accepted in say_message(caught.value)
 
 
 @pytest.mark.parametrize(("speculation", "field", "accepted"), SPECULATION)
@@ -149,7 +149,7 @@ def test_speculation(speculation: dict[str, Any], field: str, accepted: str) -> 
         validate(EngineSettings, {"target": "t", "speculation": speculation}, where="A")
     assert field in str(caught.value.params["key"])
     sentence_of(caught.value, "A", field)
-    assert accepted in say_problem(caught.value)
+    assert accepted in say_message(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_values(model: Any, values: dict[str, Any], field: str, accepted: str) -
     with pytest.raises(InvalidInput) as caught:
         validate(model, values, where="A")
     sentence_of(caught.value, "A", field.rpartition(".")[2])
-    assert accepted in say_problem(caught.value)
+    assert accepted in say_message(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -266,11 +266,11 @@ def test_preset(line: str, wrong: str, named: str, tmp_path: Path, capsys: pytes
     if caught.value.message_id != "preset.not_toml":
         # That one repeats what Python's own reader says.
         sentence_of(caught.value)
-    assert named in say_problem(caught.value)
+    assert named in say_message(caught.value)
     assert main(["compare", str(path), "--json"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == f"{say_problem(caught.value)}\n"
+    assert printed.err == f"{say_message(caught.value)}\n"
 
 
 FILES: list[tuple[str, bytes, str]] = [
@@ -303,10 +303,10 @@ def test_prompts_file(name: str, content: bytes, named: str, tmp_path: Path) -> 
     path.write_bytes(content)
     with pytest.raises(InvalidInput) as caught:
         prompts.load(str(path))
-    assert name in say_problem(caught.value)
-    assert named in say_problem(caught.value)
+    assert name in say_message(caught.value)
+    assert named in say_message(caught.value)
     for locale in LOCALES:
-        assert "\n" not in say_problem(caught.value, locale)
+        assert "\n" not in say_message(caught.value, locale)
 
 
 PASTED: list[tuple[str, str]] = [
@@ -371,12 +371,12 @@ PASTED: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("text", "named"), PASTED)
 def test_pasted_text(text: str, named: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        pasted.read(text)
-    said = say_problem(caught.value)
+        paste.read(text)
+    said = say_message(caught.value)
     assert named in said
     for locale in LOCALES:
-        assert "\n" not in say_problem(caught.value, locale)
-    assert not FOREIGN.search(say_problem(caught.value, "zh-CN"))
+        assert "\n" not in say_message(caught.value, locale)
+    assert not FOREIGN.search(say_message(caught.value, "zh-CN"))
 
 
 LINES: list[tuple[list[str], str]] = [
@@ -437,7 +437,7 @@ def test_address(text: str) -> None:
         validate(AttachedEndpoint, {"base_url": text, "model": "m"}, where="A")
     assert caught.value.params["key"] == "base_url"
     for locale in LOCALES:
-        said = say_problem(caught.value, locale)
+        said = say_message(caught.value, locale)
         assert "secret" not in said
         assert "\n" not in said
         assert "http://" in said
@@ -480,7 +480,7 @@ def test_variable(
         assert "secret" not in said
     with pytest.raises(InvalidInput) as caught:
         Config.from_environment()
-    assert not FOREIGN.search(say_problem(caught.value, "zh-CN"))
+    assert not FOREIGN.search(say_message(caught.value, "zh-CN"))
 
 
 def test_there_are_many() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from playground import presets
 from playground.config import Config
-from playground.domain.base_url import BaseUrl, without_secrets
 from playground.domain.errors import InvalidInput
-from playground.domain.settings import AttachedEndpoint
+from playground.domain.spec.settings import AttachedEndpoint
+from playground.domain.url import BaseUrl, without_secrets
 from playground.domain.validation import validate
+from playground.i18n import LOCALES, say_message
 from playground.load.endpoint import Endpoint
-from playground.text import LOCALES, say_problem
 
 BAD = [
     "http://[fe80::1%$(id)]:8000",
@@ -59,7 +59,7 @@ def test_what_is_no_address(text: str) -> None:
         validate(AttachedEndpoint, {"base_url": text, "model": "m"}, where="A")
     for error in (typed.value, made.value):
         assert error.message_id == "endpoint.bad_url"
-        assert all("sk-s" not in say_problem(error, locale) for locale in LOCALES)
+        assert all("sk-s" not in say_message(error, locale) for locale in LOCALES)
     for caught in (plain.value, typed.value, made.value):
         assert "sk-s" not in "".join(traceback.format_exception(caught))
 
@@ -147,7 +147,7 @@ def test_only_what_the_host_allows_is_attached(url: str) -> None:
         Endpoint.attached(KEYED, url, "m", "chat", key="sk-typed")
     assert caught.value.message_id == "endpoint.not_allowed"
     for locale in LOCALES:
-        sentence = say_problem(caught.value, locale)
+        sentence = say_message(caught.value, locale)
         assert "https://api.example.com/team," in sentence
         assert "sk-" not in sentence
 
@@ -205,5 +205,5 @@ def test_a_preset_with_a_mistake(tmp_path: Path, text: str, message_id: str, tol
     with pytest.raises(InvalidInput) as caught:
         loaded(tmp_path, text)
     assert caught.value.message_id == message_id
-    assert told in say_problem(caught.value)
-    assert all("sk-s" not in say_problem(caught.value, locale) for locale in LOCALES)
+    assert told in say_message(caught.value)
+    assert all("sk-s" not in say_message(caught.value, locale) for locale in LOCALES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from playground.domain.errors import InvalidInput
-from playground.domain.settings import EngineSettings
+from playground.domain.spec.settings import EngineSettings
 from playground.engine.command import PER_STEP_FLAG, Command, build, check
 from playground.engine.devices import Placement
 from playground.engine.runtime import Runtime

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from playground.domain.errors import InvalidInput
-from playground.domain.settings import EngineSettings, Knobs
+from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.engine import devices, gpu_load
 from playground.engine.devices import Gpu, Machine, Placement, place
 

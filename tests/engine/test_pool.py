@@ -6,21 +6,21 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from conftest import CHILD_PATH, until
+from support.paths import CHILD_PATH, ROOT
+from support.waiting import until
 
 from playground.config import Config
 from playground.domain.errors import EngineFailed, HostBusy
 from playground.engine.command import Command
 from playground.engine.devices import Placement
-from playground.engine.pool import Holder, Pool, Wanted
+from playground.engine.pool import EngineRequest, Holder, Pool
 from playground.engine.server import Engine
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
 
-FAKE = Path(__file__).with_name("fake_server.py")
+FAKE = ROOT / "tests" / "support" / "fake_server.py"
 ANNA = Holder("off / ngram", "a browser page", "12:34:56", "run-1")
 BEN = Holder("16 / 64", "the command line", "12:35:00")
 CPU = Placement("cpu", cores=(0,))
@@ -43,7 +43,7 @@ async def test_busy_says_who(pool: Pool) -> None:
             async with pool.lease(BEN):
                 pytest.fail("two runs at once")
     for locale in LOCALES:
-        sentence = say_problem(caught.value, locale)
+        sentence = say_message(caught.value, locale)
         assert all(words in sentence for words in (ANNA.what, ANNA.where, ANNA.since))
     assert pool.holder is None
     async with pool.lease(BEN):
@@ -94,14 +94,14 @@ import asyncio
 from playground.config import Config
 from playground.domain.errors import HostBusy
 from playground.engine.pool import Holder, Pool
-from playground.text import say_problem
+from playground.i18n import say_message
 
 async def main():
     try:
         async with Pool(Config.from_environment()).lease(Holder("other", "elsewhere", "00:00:00")):
             print("mine")
     except HostBusy as busy:
-        print(say_problem(busy))
+        print(say_message(busy))
 
 asyncio.run(main())
 """
@@ -132,13 +132,13 @@ async def test_host_stays_locked_while_engines_live(pool: Pool, config: Config) 
 # The engines
 
 
-def wanted(config: Config, name: str, *argv: str) -> Wanted:
-    uds = Wanted.socket(config, name)
+def wanted(config: Config, name: str, *argv: str) -> EngineRequest:
+    uds = EngineRequest.socket(config, name)
     default = (sys.executable, str(FAKE), "--uds", str(uds))
-    return Wanted(name, Command(argv or default, {"PYTHONPATH": CHILD_PATH}), CPU)
+    return EngineRequest(name, Command(argv or default, {"PYTHONPATH": CHILD_PATH}), CPU)
 
 
-async def provided(pool: Pool, *want: Wanted) -> list[Engine | EngineFailed]:
+async def provided(pool: Pool, *want: EngineRequest) -> list[Engine | EngineFailed]:
     return await pool.provide(want, lambda index, stage: None)
 
 
@@ -196,9 +196,9 @@ async def test_never_ready(config: Config) -> None:
     [failed] = await provided(pool, wanted(config, "a", sys.executable, "-c", code))
     assert isinstance(failed, EngineFailed)
     assert failed.message_id == "failure.timeout"
-    assert "while loading weights" in say_problem(failed)
+    assert "while loading weights" in say_message(failed)
     for locale in LOCALES:
-        assert say_problem(failed, locale)
+        assert say_message(failed, locale)
 
 
 async def test_stop_while_starting(pool: Pool, config: Config) -> None:
@@ -238,4 +238,4 @@ async def test_engines_in_use_are_not_idle(config: Config) -> None:
 
 
 def test_socket_paths_are_short(config: Config) -> None:
-    assert len(str(Wanted.socket(Config(state=config.state), "0123456789" + "2"))) < 107
+    assert len(str(EngineRequest.socket(Config(state=config.state), "0123456789" + "2"))) < 107

@@ -14,11 +14,11 @@ import pytest
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.settings import EngineSettings, Knobs
+from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.engine import runtime
 from playground.engine.command import check
 from playground.engine.runtime import Runtime
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
 
 FOLDER = Path(__file__).with_name("vllm_flags")
 VERSIONS = ("0.26.0", "0.33.0")
@@ -59,10 +59,10 @@ def test_what_a_version_lacks(number: str, given: dict[str, Any], named: str) ->
     with pytest.raises(InvalidInput) as caught:
         check(settings(**given), version(number), "B")
     for locale in LOCALES:
-        sentence = say_problem(caught.value, locale)
+        sentence = say_message(caught.value, locale)
         assert "B" in sentence
         assert number in sentence
-    assert named in say_problem(caught.value)
+    assert named in say_message(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from playground.engine.stages import STAGE_NAMES, STAGES, stage_of
-from playground.text import say
+from playground.engine.failures.stages import STAGE_NAMES, STAGES, stage_of
+from playground.i18n import say
 
 CPU = (
     ("(APIServer pid=1) INFO [api_utils.py:286] non-default args: {'host': '127.0.0.1'}", "configuring"),

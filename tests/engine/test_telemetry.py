@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from playground.domain.records import Counters
+from playground.domain.record.counters import Counters
 from playground.engine.telemetry import parse, read_counters
 
 PAGE = """\

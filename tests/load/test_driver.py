@@ -13,18 +13,18 @@ from contextlib import AbstractAsyncContextManager
 
 import psutil
 import pytest
-from conftest import gone, until
-from fake_server import FakeServer, Reply, Script, Steady, payload, role, token
+from support.fake_server import FakeServer, Reply, Script, Steady, payload, role, token
+from support.waiting import gone, until
 
 from playground.config import Config
-from playground.domain.metrics import request_figures
-from playground.domain.records import RequestTrace
-from playground.domain.workload import Message, Sampling
+from playground.domain.record.metrics import request_figures
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.workload import ChatMessage, Sampling
+from playground.i18n import LOCALES, say_message
 from playground.load.client import Load
 from playground.load.endpoint import Endpoint
-from playground.text import LOCALES, say_problem
 
-CONVERSATION = (Message(role="system", content="Be brief."), Message(role="user", content="你好 👋"))
+CONVERSATION = (ChatMessage(role="system", content="Be brief."), ChatMessage(role="user", content="你好 👋"))
 Serve = Callable[[Script], AbstractAsyncContextManager[FakeServer]]
 
 
@@ -44,12 +44,12 @@ async def drive(load: Load) -> RequestTrace:
     return load.traces[0]
 
 
-def problem_of(trace: RequestTrace) -> str | None:
+def message_of(trace: RequestTrace) -> str | None:
     """The message id; that the message can be said in each language is checked on the way."""
     if trace.problem is None:
         return None
     for locale in LOCALES:
-        assert say_problem(trace.problem, locale)
+        assert say_message(trace.problem, locale)
     return trace.problem.message_id
 
 
@@ -291,7 +291,7 @@ async def test_fault_in_the_middle(serve: Serve, case: str) -> None:
 
     async with serve(script) as server:
         trace = await drive(load_for(server.endpoint, idle_timeout_s=0.5 if fault is _pause else 60))
-    assert problem_of(trace) == message_id
+    assert message_of(trace) == message_id
     assert trace.problem is not None
     assert detail in str(trace.problem.params["detail"])
     assert trace.ended
@@ -311,7 +311,7 @@ async def test_tokens_in_the_same_block_as_the_fault_are_kept(serve: Serve, faul
 
     async with serve(script) as server:
         trace = await drive(load_for(server.endpoint))
-    assert problem_of(trace) in ("stream.malformed", "stream.engine")
+    assert message_of(trace) in ("stream.malformed", "stream.engine")
     assert trace.output_text == "kept"
 
 
@@ -344,7 +344,7 @@ async def _status_500_until_close(reply: Reply) -> None:
 async def test_refused_before_the_stream(serve: Serve, script: Script) -> None:
     async with serve(script) as server:
         trace = await drive(load_for(server.endpoint))
-    assert problem_of(trace) == "stream.http"
+    assert message_of(trace) == "stream.http"
     assert trace.problem is not None
     detail = str(trace.problem.params["detail"])
     assert detail.startswith("HTTP 50")
@@ -355,7 +355,7 @@ async def test_refused_before_the_stream(serve: Serve, script: Script) -> None:
 async def test_a_redirect_is_no_stream(serve: Serve) -> None:
     async with serve(_status_307) as server:
         trace = await drive(load_for(server.endpoint))
-    assert problem_of(trace) == "stream.http"
+    assert message_of(trace) == "stream.http"
     assert trace.problem is not None
     assert trace.problem.params["detail"] == "HTTP 307"
 
@@ -363,14 +363,14 @@ async def test_a_redirect_is_no_stream(serve: Serve) -> None:
 async def test_cut_before_anything_came(serve: Serve) -> None:
     async with serve(_cut) as server:
         trace = await drive(load_for(server.endpoint))
-    assert problem_of(trace) == "stream.cut"
+    assert message_of(trace) == "stream.cut"
 
 
 async def test_one_side_fails_and_the_other_goes_on(config: Config) -> None:
     async with FakeServer(_cut) as broken, FakeServer(Steady(tokens=4), uds=config.state / "b") as good:
         load = load_for(broken.endpoint, good.endpoint)
         await drive(load)
-    assert [problem_of(trace) for trace in load.traces] == ["stream.cut", None]
+    assert [message_of(trace) for trace in load.traces] == ["stream.cut", None]
     assert load.traces[1].counted_tokens == 4
 
 
@@ -381,7 +381,7 @@ async def test_connection_refused(config: Config, kind: str) -> None:
         unused.bind(("127.0.0.1", 0))
         tcp = Endpoint("m", host="127.0.0.1", port=unused.getsockname()[1])
         trace = await drive(load_for(tcp if kind == "tcp" else Endpoint("m", uds=str(config.state / "none"))))
-    assert problem_of(trace) == "stream.connect"
+    assert message_of(trace) == "stream.connect"
     assert trace.ended
     assert trace.chunks == []
 
@@ -396,7 +396,7 @@ async def test_pause_of_30_seconds_loses_nothing(config: Config) -> None:
 
     async with FakeServer(script) as server:
         trace = await drive(load_for(server.endpoint, idle_timeout_s=config.request_timeout_s))
-    assert problem_of(trace) is None
+    assert message_of(trace) is None
     assert trace.output_text == "before after"
     # The pause is part of the figures, not smoothed away.
     assert trace.chunks[1].ms - trace.chunks[0].ms > 29_000
@@ -424,7 +424,7 @@ async def test_stop_keeps_what_came_and_closes_the_connection(serve: Serve, how:
         # The engine aborts a request when its connection closes: it has to notice.
         await asyncio.wait_for(server.replies[0].closed.wait(), 10)
     trace = load.traces[0]
-    assert problem_of(trace) == "stream.stopped"
+    assert message_of(trace) == "stream.stopped"
     assert trace.output_text == "kept"
     assert trace.output_tokens == 1
 
@@ -445,7 +445,7 @@ async def test_stop_pressed_again_and_again(serve: Serve) -> None:
                     load.stop()
                     await asyncio.sleep(0.001)
         load.stop()
-    assert problem_of(load.traces[0]) == "stream.stopped"
+    assert message_of(load.traces[0]) == "stream.stopped"
     assert load.traces[0].output_text == "kept"
 
 
@@ -455,7 +455,7 @@ async def test_stop_before_the_driver_is_ready(serve: Serve) -> None:
         load = load_for(server.endpoint)
         load.stop()
         trace = await drive(load)
-    assert problem_of(trace) == "stream.stopped"
+    assert message_of(trace) == "stream.stopped"
     assert trace.ended
 
 
@@ -476,12 +476,12 @@ def _drivers(parent: int) -> list[psutil.Process]:
 
 PARENT = """
 import asyncio, sys
-from playground.domain.workload import Message, Sampling
+from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.load.client import Load
 from playground.load.endpoint import Endpoint
 
 async def main():
-    load = Load([Endpoint("m", uds=sys.argv[1])], (Message(role="user", content="x"),), Sampling(), 60)
+    load = Load([Endpoint("m", uds=sys.argv[1])], (ChatMessage(role="user", content="x"),), Sampling(), 60)
     async for _ in load.run():
         print("going", flush=True)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
-from foreign import Foreign, Kind, foreign
-from real import embedded_gguf, embedded_model
-from test_load_cli import command
-from test_schema import check
+from cli.test_load import command
+from report.test_schema import check
+from support.foreign import Foreign, Kind, foreign
+from support.real import embedded_gguf, embedded_model
 
-from playground.domain.workload import ConcurrencyProfile, Message, Prompt, Sampling
+from playground.domain.spec.workload import ChatMessage, ConcurrencyProfile, Prompt, Sampling
 from playground.load.capabilities import probe
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Api, Capabilities, Endpoint
@@ -83,7 +83,7 @@ async def test_load(server: Foreign, api: Api, concurrency: int) -> None:
 
 async def test_batching_is_what_it_is(server: Foreign) -> None:
     """Four at once are served together, but by the static baseline one after the other."""
-    prompt = Prompt(conversation=(Message(role="user", content=QUESTION),))
+    prompt = Prompt(conversation=(ChatMessage(role="user", content=QUESTION),))
     sampling = Sampling(max_tokens=TOKENS)
     endpoint = Endpoint.from_url(server.url, server.model)
     endpoint = endpoint.knowing(await probe(endpoint, sampling))

@@ -14,18 +14,18 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply, Script, Steady, payload, role, token
-from paced import Seen, paced
+from support.fake_server import FakeServer, Reply, Script, Steady, payload, role, token
+from support.paced import Seen, paced
+from support.waiting import until
 
 from playground.config import Config
-from playground.domain.metrics import trace_figures
-from playground.domain.records import RequestTrace
-from playground.domain.schedule import schedule
-from playground.domain.workload import (
+from playground.domain.record.metrics import trace_figures
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.schedule import schedule
+from playground.domain.spec.workload import (
+    ChatMessage,
     ConcurrencyProfile,
     LoadProfile,
-    Message,
     Prompt,
     RampProfile,
     RateProfile,
@@ -46,7 +46,7 @@ def serve(request: pytest.FixtureRequest, config: Config) -> Serve:
 
 def prompts(*lengths: int, text: str = "你好") -> list[Prompt]:
     return [
-        Prompt(conversation=(Message(role="user", content=f"{text} {number}"),), max_tokens=length)
+        Prompt(conversation=(ChatMessage(role="user", content=f"{text} {number}"),), max_tokens=length)
         for number, length in enumerate(lengths)
     ]
 

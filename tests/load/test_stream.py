@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from fake_server import payload, role, token
+from support.fake_server import payload, role, token
 
-from playground.load.stream import Delta, StreamProblem, StreamReader
+from playground.load.stream import Delta, StreamError, StreamReader
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -147,7 +147,7 @@ def test_half_an_emoji_becomes_a_replacement_character() -> None:
     ids=["in the stream", "HTTP"],
 )
 def test_half_an_emoji_in_an_error(data: bytes) -> None:
-    with pytest.raises(StreamProblem) as caught:
+    with pytest.raises(StreamError) as caught:
         fed(data)[0].eof()
     assert caught.value.detail.endswith("no \ufffd")
 
@@ -188,7 +188,7 @@ def test_what_has_another_type_is_ignored() -> None:
     ids=["redirect", "redirect with a body", "a list", "nested deeply"],
 )
 def test_no_answer(data: bytes, detail: str) -> None:
-    with pytest.raises(StreamProblem) as caught:
+    with pytest.raises(StreamError) as caught:
         fed(data, 10_000)[0].eof()
     assert (caught.value.kind, caught.value.detail) == ("http", detail)
 
@@ -221,6 +221,6 @@ def test_no_answer(data: bytes, detail: str) -> None:
     ],
 )
 def test_problems(data: bytes, kind: str) -> None:
-    with pytest.raises(StreamProblem) as caught:
+    with pytest.raises(StreamError) as caught:
         fed(data)[0].eof()
     assert caught.value.kind == kind

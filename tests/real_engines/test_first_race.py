@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import psutil
 import pytest
-from real import descendants, private_bytes, raced
+from support.real import descendants, private_bytes, raced
 
-from playground import preflight
-from playground.domain.metrics import acceptance_of, side_figures
-from playground.domain.origins import token_origins
-from playground.host import Host
+from playground.domain.record.metrics import acceptance_of, side_figures
+from playground.domain.record.token_sources import token_origins
 from playground.presets import Preset
+from playground.runs import preflight
+from playground.runs.host import Host
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -7,24 +7,25 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from real import raced
+from support.real import raced
 
-from playground import harness, prompts
-from playground.accuracy import FOLDER
-from playground.answers import REPEATS, examine
-from playground.asking import OnProgress
-from playground.domain.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
-from playground.domain.harness import harness_statements
-from playground.domain.measurement import Harness
-from playground.domain.records import Run, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
+from playground import prompts
+from playground.domain.answers.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
+from playground.domain.answers.harness import harness_statements
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.spec.measurement import Harness
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
 from playground.engine.command import SERVED_NAME
-from playground.host import Host
+from playground.i18n import say_message
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Endpoint
 from playground.presets import Preset
-from playground.text import say_problem
+from playground.runs.checks import harness
+from playground.runs.checks.accuracy import FOLDER
+from playground.runs.checks.answers import REPEATS, examine
+from playground.runs.checks.client import OnProgress
+from playground.runs.host import Host
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -115,9 +116,9 @@ async def test_the_harness_asks_both_engines(
     asked = Harness(tasks=(str(task_file(tmp_path)),), limit=4)
     heard: list[tuple[int, int]] = []
     run.harness = await harness.examine(asked, run, sides, TIMEOUT_S, lambda *so_far: heard.append(so_far))
-    assert run.harness.problem is None, say_problem(run.harness.problem)
+    assert run.harness.problem is None, say_message(run.harness.problem)
     [found] = run.harness.scores
-    print(say_problem(harness_statements(run)[0]))
+    print(say_message(harness_statements(run)[0]))
     assert (found.task, found.metric, [len(own) for own in found.scores]) == ("facts", "exact_match", [4, 4])
     assert found.scores[0] == found.scores[1]
     assert len(harness_statements(run)) == 3

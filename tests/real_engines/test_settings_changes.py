@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real import embedded_model, raced, shuffled_copy, until
+from support.real import embedded_model, raced, shuffled_copy, until
 
 from playground import presets
-from playground.domain.metrics import request_figures, side_figures
-from playground.domain.origins import token_origins
-from playground.domain.settings import DraftModel, EngineSettings, Knobs
-from playground.domain.sides import Side
-from playground.host import Host
+from playground.domain.record.metrics import request_figures, side_figures
+from playground.domain.record.token_sources import token_origins
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs
+from playground.i18n import say_message
 from playground.presets import Preset
-from playground.text import say_problem
+from playground.runs.host import Host
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -99,9 +99,9 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
     problem = comparison.run.sides[1].problem
     assert problem is not None
     assert problem.message_id == "failure.context_too_long"
-    assert "max_model_len" in say_problem(problem)
+    assert "max_model_len" in say_message(problem)
     assert comparison.run.sides[1].log_tail
     assert comparison.run.problem is not None
-    assert "too long" in say_problem(comparison.run.problem)
+    assert "too long" in say_message(comparison.run.problem)
     # The other side is not to blame: it lives on and will be reused.
     assert [engine.alive for engine in host.pool.engines] == [True]

@@ -7,14 +7,14 @@ from html import escape
 from typing import Any
 
 import pytest
-from measured_run import measured_run
+from support.measured_run import measured_run
 
-from playground.charts import charts_of, outcomes, over_time
-from playground.domain.records import Problem
-from playground.domain.rounds import rounds_of, run_verdicts
-from playground.html_report import html_report
-from playground.tables import errors, tables
-from playground.text import LOCALES, say, say_problem
+from playground.domain.message import Message
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.i18n import LOCALES, say, say_message
+from playground.report.charts import charts_of, outcomes, over_time
+from playground.report.html import html_report
+from playground.report.tables import errors, tables
 
 
 def named(figure: dict[str, Any], name: str) -> dict[str, Any]:
@@ -137,12 +137,12 @@ def test_errors_are_said_once_a_kind() -> None:
 @pytest.mark.parametrize("rounds", [0, 6])
 def test_the_exported_page_says_what_went_wrong(rounds: int) -> None:
     run = measured_run(rounds)
-    run.sides[1].problem = Problem("failure.killed", {"code": 137})
-    run.problem = Problem("run.side_failed", {"side": "quick", "cause": run.sides[1].problem})
+    run.sides[1].problem = Message("failure.killed", {"code": 137})
+    run.problem = Message("run.side_failed", {"side": "quick", "cause": run.sides[1].problem})
     run.status = "failed"
     page = html_report(run)
-    assert escape(say_problem(run.problem)) in page
-    assert page.count(escape(say_problem(run.sides[1].problem))) == 2
+    assert escape(say_message(run.problem)) in page
+    assert page.count(escape(say_message(run.sides[1].problem))) == 2
 
 
 @pytest.mark.parametrize("locale", LOCALES)

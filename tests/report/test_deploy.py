@@ -16,13 +16,15 @@ import pytest
 import yaml
 from compose_pydantic import ComposeSpecification
 
-from playground import deploy, models, presets
+from playground import presets
 from playground.config import Config
-from playground.domain.records import Run, SideRecord
-from playground.domain.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
-from playground.domain.workload import Workload
-from playground.text import LOCALES, Locale
-from playground.ui import view
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.workload import Workload
+from playground.i18n import LOCALES, Locale
+from playground.models import folders
+from playground.report import deploy
+from playground.ui.shared import view
 
 KNOBS: dict[str, Any] = {
     "max_num_seqs": 16,
@@ -262,9 +264,9 @@ def test_local_models_are_mounted(tmp_path: Path) -> None:
     assert shell_words(made["serve"])[2] == str(target)
 
 
-@pytest.mark.parametrize("name", [models.EMBEDDED, "SmolLM2-135M-Instruct"])
+@pytest.mark.parametrize("name", [folders.EMBEDDED, "SmolLM2-135M-Instruct"])
 def test_the_embedded_model_goes_by_its_hub_id(config: Config, name: str) -> None:
-    assert shell_words(deploy.snippets(config, settings(target=name), None, None)["serve"])[2] == models.EMBEDDED
+    assert shell_words(deploy.snippets(config, settings(target=name), None, None)["serve"])[2] == folders.EMBEDDED
 
 
 @pytest.mark.parametrize("locale", LOCALES)

@@ -10,31 +10,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_run import measured_run
-from test_schema import check, done
+from report.test_schema import check, done
+from support.measured_run import measured_run
 
 from playground import presets
-from playground.charts.figure import COLOURS
-from playground.conclusions import conclusions
+from playground.cli.console import print_run
 from playground.config import Config
-from playground.domain.changes import Change
-from playground.domain.knobs import Case
-from playground.domain.records import Chunk, Counters, Mode, Problem, RequestTrace, Run, Sample, SideRecord, Trial
-from playground.domain.rounds import rounds_of
-from playground.domain.settings import EngineSettings
-from playground.domain.sides import Side
-from playground.domain.speculation import SpeculationPoint
-from playground.domain.sweep import Knob, PointRecord, Sweep, SweepPlan
-from playground.domain.workload import Message, WavesProfile
-from playground.findings import Finding, findings, sweep_findings
-from playground.findings.observed import Observed
-from playground.findings.speculation import token_cost
-from playground.html_report import html_report
-from playground.printed import print_run
-from playground.report import compare_document
-from playground.sweep_report import conclusions_of
-from playground.text import LOCALES, Locale, say_problem
-from playground.ui.view import painter
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.run import Mode, Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import ChatMessage, WavesProfile
+from playground.domain.speculation.theory import SpeculationPoint
+from playground.domain.stats.rounds import rounds_of
+from playground.domain.sweep.plan import Knob, PointRecord, Sweep, SweepPlan
+from playground.i18n import LOCALES, Locale, say_message
+from playground.report.charts.figure import COLOURS
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.report.findings import Finding, findings, sweep_findings
+from playground.report.findings.side_view import SideView
+from playground.report.findings.speculation import token_cost
+from playground.report.html import html_report
+from playground.report.sweep import conclusions_of
+from playground.ui.shared.view import painter
 
 # Six rounds' spread of a quiet machine.
 WOBBLE = (1.0, 1.01, 0.99, 1.0, 1.005, 0.995)
@@ -47,7 +49,7 @@ def request(
     tpot_ms: float = 10, ttft_ms: float = 50, sent_ms: float = 0, prompt: int = 20, tokens: int = TOKENS
 ) -> RequestTrace:
     chunks = [Chunk(ttft_ms, 1, "a"), Chunk(ttft_ms + tpot_ms * (tokens - 1), tokens - 1, "b")]
-    asked = (Message(role="user", content="x"),)
+    asked = (ChatMessage(role="user", content="x"),)
     return RequestTrace(asked, sent_ms, chunks, "length", prompt_tokens=prompt, output_tokens=tokens, ended=True)
 
 
@@ -115,7 +117,7 @@ def rules(run: Run) -> list[str]:
 def only(run: Run, rule: str) -> Finding:
     [found] = [found for found in findings(run) if found.rule == rule]
     for locale in LOCALES:
-        assert all(say_problem(sentence, locale) for sentence in found.sentences)
+        assert all(say_message(sentence, locale) for sentence in found.sentences)
     told = next(record for record in run.sides if record.label == found.side)
     if found.change is not None:
         assert isinstance(told.settings, EngineSettings)
@@ -135,8 +137,8 @@ def test_the_cost_of_a_drafted_token_is_recovered() -> None:
     drafts, plain_steps, accepted = 25, 25, (20, 15, 10, 5)
     cost = plain_steps + drafts * (1 + 4 * 0.3)
     run = speculating((drafts + plain_steps + sum(accepted)) / cost, accepted, drafts)
-    assert token_cost(Observed(run, run.sides[1], partial(rounds_of, run))) == pytest.approx(0.3)
-    assert token_cost(Observed(run, run.sides[0], partial(rounds_of, run))) is None
+    assert token_cost(SideView(run, run.sides[1], partial(rounds_of, run))) == pytest.approx(0.3)
+    assert token_cost(SideView(run, run.sides[0], partial(rounds_of, run))) is None
 
 
 @pytest.mark.parametrize(("speed_up", "found"), [(0.95, True), (1.0, False), (1.05, False)])
@@ -269,7 +271,7 @@ def test_k_past_its_best(points: list[SpeculationPoint], best: int | None) -> No
     found = sweep_findings("B", points)
     expected = [] if best is None else [Change("speculation.num_speculative_tokens", best)]
     assert [each.change for each in found] == expected
-    assert all(say_problem(part, locale) for each in found for part in each.sentences for locale in LOCALES)
+    assert all(say_message(part, locale) for each in found for part in each.sentences for locale in LOCALES)
 
 
 def test_a_sweep_says_that_k_is_past_its_best() -> None:
@@ -416,7 +418,7 @@ def test_failed_requests(broken: bool, found: bool) -> None:
     if found:
         [told] = [each for each in findings(run) if each.rule == "failed_requests"]
         assert told.side == "quick"
-        assert told.evidence.params["cause"] == Problem("stream.cut")
+        assert told.evidence.params["cause"] == Message("stream.cut")
 
 
 @pytest.mark.parametrize(
@@ -544,7 +546,7 @@ def test_the_page_shows_them_when_the_run_has_ended(locale: Locale, config: Conf
     going_on = painter(config, replace(run, status="running"), locale).paint(whole=True)
     assert json.loads(going_on)["findings"] is None
     shown = json.loads(painter(config, run, locale).paint())["findings"]["items"]
-    assert [item["sentences"][2] for item in shown] == [say_problem(f.remedy, locale) for f in findings(run)]
+    assert [item["sentences"][2] for item in shown] == [say_message(f.remedy, locale) for f in findings(run)]
     assert {item["colour"] for item in shown} == {COLOURS[1]}
     assert shown[0]["change"] == "speculation = off"
 
@@ -558,6 +560,6 @@ def test_people_read_them(shown: Callable[[], Run], capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     page = html_report(run, "zh-CN")
     for each in found:
-        assert say_problem(each.remedy) in printed
-        assert say_problem(each.remedy, "zh-CN") in page
+        assert say_message(each.remedy) in printed
+        assert say_message(each.remedy, "zh-CN") in page
     assert "<b>B</b>" not in page

@@ -5,38 +5,28 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from support.paths import ROOT
 
-import playground
-from playground import doctor, presets
-from playground.__main__ import main
+from playground import presets
+from playground.cli import doctor
+from playground.cli.main import main
 from playground.config import Config
-from playground.domain.agreement import agreements
-from playground.domain.records import (
-    Chunk,
-    Counters,
-    OutputEvidence,
-    Problem,
-    Repeats,
-    RequestTrace,
-    Run,
-    Sample,
-    SideRecord,
-    Status,
-    StepArrays,
-    TopLogprobs,
-    Trial,
-)
-from playground.domain.settings import SPECULATION_METHODS, EngineSettings, Knobs
-from playground.domain.workload import Sampling, Workload
-from playground.report import compare_document, outputs_document
+from playground.domain.answers.agreement import agreements
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
+from playground.domain.record.run import Run, SideRecord, Status, Trial
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from playground.domain.spec.workload import Sampling, Workload
+from playground.report.documents import compare_document, outputs_document
 from playground.store import History
 
-SCHEMA = json.loads(Path(playground.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "playground" / "report" / "schema.json").read_text(encoding="utf-8"))
 NGRAM = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
 MACHINE: dict[str, object] = {
     "cpu": "a processor",
@@ -104,7 +94,7 @@ def done() -> Run:
 
 def stopped() -> Run:
     run = made("stopped", side("off"), side("n-gram", NGRAM), preset=None)
-    problem = Problem("stream.stopped", {"detail": ""})
+    problem = Message("stream.stopped", {"detail": ""})
     run.sides[0].trials = [
         Trial(requests=[trace(run.workload, [1, 1], finish_reason=None, output_tokens=None, problem=problem)])
     ]
@@ -116,7 +106,7 @@ def stopped() -> Run:
 
 def failed() -> Run:
     broken = side("off", command="", runtime_version=None, device=None, placement="")
-    broken.problem = Problem("failure.unknown", {"code": 1, "log": "engine.log"})
+    broken.problem = Message("failure.unknown", {"code": 1, "log": "engine.log"})
     broken.log_tail = ["the last line"]
     return made("failed", broken, side("n-gram", NGRAM), machine={})
 
@@ -265,7 +255,7 @@ def test_an_empty_history_prints_an_empty_list(capsys: pytest.CaptureFixture[str
 
 def test_doctor_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     # Asking a real runtime imports vLLM, which takes its time and is no matter of the document.
-    found = doctor.Check("ok", Problem("doctor.runtime", {"name": "n", "version": "0.32.0", "device": "cpu"}))
+    found = doctor.Check("ok", Message("doctor.runtime", {"name": "n", "version": "0.32.0", "device": "cpu"}))
     monkeypatch.setattr(doctor, "_runtime", lambda *_: found)
     assert main(["doctor", "--json"]) == 0
     check("doctor", json.loads(capsys.readouterr().out))

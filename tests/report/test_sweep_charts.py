@@ -8,37 +8,32 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sweep_run import OUT_OF_MEMORY, base_case, made_sweep
+from support.sweep_run import OUT_OF_MEMORY, base_case, made_sweep
 
-from playground.charts import Figure, sweep_charts
-from playground.charts.knob_axis import KnobAxis
-from playground.domain.records import Chunk, Problem
-from playground.domain.speculation import break_even_acceptance, step_cost
-from playground.domain.sweep import Sweep, parsed_knob
-from playground.domain.sweep_results import (
-    pareto_front,
-    predictions,
-    result_of,
-    results,
-    speculation_points,
-)
-from playground.export import run_csv
-from playground.html_report import sweep_html
-from playground.sweep_tables import point_table, sweep_csv
-from playground.text import LOCALES, say, say_problem
+from playground.domain.message import Message
+from playground.domain.record.traces import Chunk
+from playground.domain.speculation.theory import break_even_acceptance, step_cost
+from playground.domain.sweep.analysis import pareto_front, predictions, result_of, results, speculation_points
+from playground.domain.sweep.plan import Sweep, parsed_knob
+from playground.i18n import LOCALES, say, say_message
+from playground.report.charts import Chart, sweep_charts
+from playground.report.charts.knob_axis import KnobAxis
+from playground.report.export import run_csv
+from playground.report.html import sweep_html
+from playground.report.sweep_table import point_table, sweep_csv
 
 
-def named(figure: Figure, name: str) -> dict[str, Any]:
+def named(figure: Chart, name: str) -> dict[str, Any]:
     [found] = [trace for trace in figure["data"] if trace.get("name") == name]
     return dict(found)
 
 
-def heat_of(figure: Figure) -> dict[str, Any]:
+def heat_of(figure: Chart) -> dict[str, Any]:
     [found] = [trace for trace in figure["data"] if trace["type"] == "heatmap"]
     return dict(found)
 
 
-def charts_of(*knobs: str, **more: Any) -> tuple[Sweep, dict[str, Figure]]:
+def charts_of(*knobs: str, **more: Any) -> tuple[Sweep, dict[str, Chart]]:
     sweep = made_sweep(*knobs, **more)
     return sweep, sweep_charts(sweep, "en")
 
@@ -104,7 +99,7 @@ def test_a_failed_point_is_marked_with_its_reason() -> None:
     for name in ("speed_up", "objective", "ttft"):
         cross = named(charts[name], "failed")
         assert (cross["x"], cross["customdata"]) == ([2], [sweep.points[1].run and sweep.points[1].run.id])
-        assert say_problem(OUT_OF_MEMORY) in cross["text"][0]
+        assert say_message(OUT_OF_MEMORY) in cross["text"][0]
         assert named(charts[name], "quick")["x"] == [1, 3]
 
 
@@ -236,7 +231,7 @@ def test_the_table_and_the_csv() -> None:
     sweep = made_sweep("k=1..3", failed=(2,))
     headers, rows = point_table(sweep, "en")
     assert [len(row) for row in rows] == [len(headers)] * 3
-    assert rows[2][-1] == say_problem(OUT_OF_MEMORY)
+    assert rows[2][-1] == say_message(OUT_OF_MEMORY)
     lines = list(csv.DictReader(io.StringIO(sweep_csv(sweep))))
     assert [(line["k"], line["side"]) for line in lines][:3] == [("1", "plain"), ("1", "quick"), ("2", "plain")]
     quick = results(sweep)[0].of("quick")
@@ -245,7 +240,7 @@ def test_the_table_and_the_csv() -> None:
     assert float(lines[1]["speed_up"]) == quick.verdict.speed_up
     assert float(lines[1]["tpot_ms_median"]) == quick.medians["tpot"].value
     assert lines[4]["value"] == ""
-    assert lines[5]["problem"] == say_problem(OUT_OF_MEMORY)
+    assert lines[5]["problem"] == say_message(OUT_OF_MEMORY)
     assert float(lines[5]["predicted"]) == predictions(sweep)[2, "quick"].speed_up
 
 
@@ -272,7 +267,7 @@ def test_a_spreadsheet_computes_nothing() -> None:
 def test_the_exported_page(locale: Any, knobs: tuple[str, ...]) -> None:
     """plotly's own classes take every figure."""
     sweep = made_sweep(*knobs, failed=(1,))
-    sweep.problem = Problem("sweep.budget_spent", {"left": 1})
+    sweep.problem = Message("sweep.budget_spent", {"left": 1})
     page = sweep_html(sweep, locale)
     assert page.count("Plotly.newPlot(") == len(sweep_charts(sweep, locale))
     assert say("sweep.budget_spent", locale, left=1) in page

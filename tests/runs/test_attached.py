@@ -12,32 +12,33 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply, Steady, payload, token
-from foreign import Foreign, foreign
-from real import embedded_gguf, embedded_model
-from test_compare import fake_runtime, host  # noqa: F401
-from test_schema import check
+from report.test_schema import check
+from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.fake_server import FakeServer, Reply, Steady, payload, token
+from support.foreign import Foreign, foreign
+from support.real import embedded_gguf, embedded_model
+from support.waiting import until
 
-from playground.charts import charts_of
-from playground.compare import Comparison
-from playground.conclusions import conclusions
 from playground.config import Config
-from playground.domain.base_url import BaseUrl
 from playground.domain.errors import InvalidInput
-from playground.domain.measurement import Measurement
-from playground.domain.metrics import side_figures
-from playground.domain.records import Run
-from playground.domain.rounds import rounds_of, run_verdicts
-from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs
-from playground.domain.sides import Side
-from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
-from playground.facts import facts, limitations
-from playground.host import Host
-from playground.html_report import html_report
-from playground.report import compare_document
-from playground.text import LOCALES, say_problem
-from playground.ui import form, view
+from playground.domain.record.metrics import side_figures
+from playground.domain.record.run import Run
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.domain.url import BaseUrl
+from playground.i18n import LOCALES, say_message
+from playground.report.charts import charts_of
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.report.figures import facts, limitations
+from playground.report.html import html_report
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.ui.compare import side_form
+from playground.ui.shared import view
 
 KEY = "sk-0123456789abcdef"
 OWN = Side(label="own", engine=EngineSettings(target="model"))
@@ -93,7 +94,7 @@ def everything_shown(host: Host, run: Run) -> str:  # noqa: F811
         shown += [painter.paint(whole=True), html_report(run, locale)]
         shown.append(json.dumps(charts_of(run, locale)))
         shown += [
-            say_problem(known, locale) for side in run.sides for known in limitations(side, run.workload.sampling)
+            say_message(known, locale) for side in run.sides for known in limitations(side, run.workload.sampling)
         ]
     return "\n".join(shown)
 
@@ -167,7 +168,7 @@ async def test_one_that_does_not_answer(host: Host) -> None:  # noqa: F811
     assert run.status == "failed"
     assert run.problem is not None
     assert run.problem.message_id == "run.side_failed"
-    assert "nobody" in say_problem(run.problem)
+    assert "nobody" in say_message(run.problem)
     # It was asked before any engine was started.
     assert host.pool.engines == []
 
@@ -256,26 +257,26 @@ async def test_a_preset_on_the_command_line(tmp_path: Path) -> None:
 )
 def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
     with gr.Blocks():
-        made = form.build(config, 0, OWN, True)
-    shown = form.updates(made, side)
+        made = side_form.build(config, 0, OWN, True)
+    shown = side_form.updates(made, side)
     assert set(shown) <= set(made.outputs())
     theirs = isinstance(side.engine, AttachedEndpoint)
     assert (shown[made.endpoint]["visible"], shown[made.engine]["visible"]) == (theirs, not theirs)
     given = {part: value.get("value") if isinstance(value, dict) else value for part, value in shown.items()}
-    assert form.read(made, {part: given.get(part) for part in made.fields.values()}) == (side, [])
+    assert side_form.read(made, {part: given.get(part) for part in made.fields.values()}) == (side, [])
 
 
 def test_the_form_says_what_is_no_address(config: Config) -> None:
     with gr.Blocks():
-        made = form.build(config, 0, OWN, True)
+        made = side_form.build(config, 0, OWN, True)
     fields = made.fields
     given = dict.fromkeys(fields.values(), "x") | {
         fields["base_url"]: "http://me:sk-s@host",
         fields["api"]: "chat",
     }
     with pytest.raises(InvalidInput) as caught:
-        form.read(made, given)
-    assert "sk-s" not in say_problem(caught.value)
+        side_form.read(made, given)
+    assert "sk-s" not in say_message(caught.value)
 
 
 # Real servers
@@ -336,7 +337,7 @@ async def test_measured_comparison_of_two_that_are_no_vllm(
     [verdict] = run_verdicts(run, rounds_of(run))
     assert verdict.rounds == 6
     assert verdict.interval is not None
-    assert [say_problem(sentence, locale) for locale in LOCALES for sentence in conclusions(run)]
+    assert [say_message(sentence, locale) for locale in LOCALES for sentence in conclusions(run)]
     assert host.history.get(run.id) == run
     everything_shown(host, run)
 

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from conftest import CHILD_PATH, until
+from support.paths import CHILD_PATH
+from support.waiting import until
 
-from playground import prepare, race
-from playground.compare import Comparison
 from playground.config import Config
 from playground.domain.errors import HostBusy, InvalidInput
-from playground.domain.metrics import side_figures
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.sides import Side
-from playground.domain.workload import Sampling, Workload
+from playground.domain.record.metrics import side_figures
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import Sampling, Workload
 from playground.engine.runtime import Runtime
-from playground.host import Host
-from playground.text import say_problem
+from playground.i18n import say_message
+from playground.runs import preparation, race
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
 
 SIDES = (
     Side(label="off", engine=EngineSettings(target="model")),
@@ -32,17 +33,17 @@ SIDES = (
 
 @pytest.fixture
 def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m fake_server` takes and ignores an engine's own arguments."""
+    """`python -m support.fake_server` takes and ignores an engine's own arguments."""
     runtime = Runtime(
         "default",
         Path(sys.executable),
         "0.32.0",
         "cpu",
-        "fake_server",
+        "support.fake_server",
         None,
         frozenset({"--dtype", "--speculative-config"}),
     )
-    monkeypatch.setattr(prepare.runtime, "probe", lambda config, name: runtime)
+    monkeypatch.setattr(preparation.runtime, "probe", lambda config, name: runtime)
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
     folder = config.models / "model"
     folder.mkdir(parents=True)
@@ -173,18 +174,18 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
 
 
 async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = prepare.command.build
+    real = preparation.command.build
 
     def built(settings: EngineSettings, *arguments: object, **more: object) -> object:
         made = real(settings, *arguments, **more)  # type: ignore[arg-type]
         code = "import sys; sys.exit('ValueError: No available memory for the cache blocks.')"
         return replace(made, argv=(sys.executable, "-c", code)) if settings.speculates else made
 
-    monkeypatch.setattr(prepare.command, "build", built)
+    monkeypatch.setattr(preparation.command, "build", built)
     comparison = await raced(host)
     assert comparison.run.status == "failed"
     assert comparison.run.problem is not None
-    assert "ngram" in say_problem(comparison.run.problem)
+    assert "ngram" in say_message(comparison.run.problem)
     a, b = comparison.run.sides
     assert a.problem is None
     assert b.problem is not None
@@ -222,7 +223,7 @@ async def test_second_run_is_refused_or_waits(host: Host) -> None:
     second, third = (host.comparison(SIDES, workload()) for _ in range(2))
     with pytest.raises(HostBusy) as caught:
         await host.start(second, "ben's page")
-    assert "anna's page" in say_problem(caught.value)
+    assert "anna's page" in say_message(caught.value)
     # A run that was refused never was: the history does not know it.
     assert host.history.get(second.run.id) is None
     await host.start(third, "ben's page", wait=True)

@@ -6,18 +6,20 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from conftest import until
-from test_compare import SIDES, fake_runtime, host, raced, streaming, workload  # noqa: F401 - fixtures by import
+from runs.test_comparison import SIDES, fake_runtime, host, raced, streaming, workload  # noqa: F401
+from support.waiting import until
 
-from playground import models
-from playground.charts import charts_of
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.records import Chunk, Problem, RequestTrace, Run, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Ngram
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import ChatMessage, Sampling, Workload
 from playground.domain.validation import validate
-from playground.domain.workload import Message, Sampling, Workload
-from playground.host import Host
+from playground.models import folders
+from playground.report.charts import charts_of
+from playground.runs.host import Host
 from playground.store import History
 
 
@@ -42,14 +44,14 @@ def test_names_that_are_no_models(name: str) -> None:
 
 
 def test_the_home_of_nobody(config: Config) -> None:
-    assert models.local_folder(config, "~nosuchuser/x") is None
+    assert folders.local_folder(config, "~nosuchuser/x") is None
 
 
 def test_a_blank_prompt_is_said_plainly() -> None:
     with pytest.raises(InvalidInput) as caught:
         validate(Workload, {"prompt": "  "}, where="prompt")
     assert caught.value.message_id == "settings.invalid"
-    assert caught.value.params["detail"] == Problem("accepted.prompt")
+    assert caught.value.params["detail"] == Message("accepted.prompt")
 
 
 @pytest.mark.parametrize("kind", ["folder", "not a database", "below a file"])
@@ -81,7 +83,7 @@ def test_values_out_of_range(name: str, value: str) -> None:
 
 
 def test_a_label_is_no_markup_in_a_chart() -> None:
-    trace = RequestTrace((Message(role="user", content="x"),), chunks=[Chunk(1, 1, "a"), Chunk(2, 1, "b")])
+    trace = RequestTrace((ChatMessage(role="user", content="x"),), chunks=[Chunk(1, 1, "a"), Chunk(2, 1, "b")])
     side = SideRecord(
         "<a href='https://e.example'>x</a>", EngineSettings(target="m"), trials=[Trial(requests=[trace])]
     )

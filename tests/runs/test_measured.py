@@ -7,23 +7,30 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from fake_server import FakeServer, Reply, Steady
-from test_compare import SIDES, fake_runtime, finished, host, streaming, until  # noqa: F401
+from runs.test_comparison import SIDES, fake_runtime, finished, host, streaming, until  # noqa: F401
+from support.fake_server import FakeServer, Reply, Steady
 
-from playground import measure
-from playground.compare import Comparison
-from playground.conclusions import conclusions
 from playground.domain.errors import InvalidInput
-from playground.domain.measurement import Measurement, SyntheticPrompts
-from playground.domain.metrics import side_figures
-from playground.domain.rounds import ending, order_of, rounds_of, run_verdicts
-from playground.domain.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
-from playground.domain.sides import Side
-from playground.domain.workload import ConcurrencyProfile, Limits, LoadProfile, Sampling, WavesProfile, Workload
-from playground.findings import findings
-from playground.host import Host
-from playground.report import compare_document
-from playground.text import say_problem
+from playground.domain.record.metrics import side_figures
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
+from playground.domain.spec.workload import (
+    ConcurrencyProfile,
+    Limits,
+    LoadProfile,
+    Sampling,
+    WavesProfile,
+    Workload,
+)
+from playground.domain.stats.rounds import ending, order_of, rounds_of, run_verdicts
+from playground.i18n import say_message
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.report.findings import findings
+from playground.runs import measured
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
 
 SHORT = Side(label="short", engine=EngineSettings(target="model", knobs=Knobs(max_model_len=64)))
 
@@ -38,7 +45,7 @@ def plan(profile: LoadProfile | None = None, **more: object) -> Measurement:
     return Measurement.model_validate({"profile": chosen, "max_rounds": 6, "target_width": 0.005, **more})
 
 
-async def measured(
+async def measured_run(
     host: Host,  # noqa: F811
     measurement: Measurement,
     sides: tuple[Side, ...] = SIDES,
@@ -51,7 +58,7 @@ async def measured(
 
 
 async def test_rounds_take_turns(host: Host) -> None:  # noqa: F811
-    comparison = await measured(host, plan(prompts="chat"))
+    comparison = await measured_run(host, plan(prompts="chat"))
     run = comparison.run
     assert (run.status, run.problem) == ("done", None)
     assert run.mode == "measured"
@@ -90,24 +97,24 @@ async def test_rounds_take_turns(host: Host) -> None:  # noqa: F811
 
 
 async def test_equal_cores_for_every_side(host: Host) -> None:  # noqa: F811
-    run = (await measured(host, plan())).run
+    run = (await measured_run(host, plan())).run
     assert run.sides[0].placement == run.sides[1].placement
     assert len(host.pool.engines) == 2
 
 
 async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:  # noqa: F811
-    run = (await measured(host, plan(target_width=2, max_rounds=12))).run
+    run = (await measured_run(host, plan(target_width=2, max_rounds=12))).run
     rounds = rounds_of(run)
     assert len(rounds) == 6
     assert ending(run, rounds, run_verdicts(run, rounds)) == "narrow"
-    sentences = [say_problem(sentence) for sentence in conclusions(run)]
+    sentences = [say_message(sentence) for sentence in conclusions(run)]
     assert "6 rounds of 4 prompts" in sentences[0]
     assert any("narrow" in sentence for sentence in sentences)
 
 
 async def test_rounds_end_with_the_budget(host: Host) -> None:  # noqa: F811
     """One round is always made; with too few there is no verdict, and the reason is said."""
-    run = (await measured(host, plan(budget_s=0.001))).run
+    run = (await measured_run(host, plan(budget_s=0.001))).run
     rounds = rounds_of(run)
     assert len(rounds) == 1
     [verdict] = run_verdicts(run, rounds)
@@ -120,19 +127,19 @@ async def test_warm_up_is_repeated_until_it_settles_and_not_counted(
     host: Host,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(measure, "WARM_WITHIN", 0.0)
-    run = (await measured(host, plan())).run
+    monkeypatch.setattr(measured, "WARM_WITHIN", 0.0)
+    run = (await measured_run(host, plan())).run
     before = run.sides[0].trials[0].before
     assert before is not None
     # Every pass sends what runs at once: two requests of six tokens.
-    assert before.generation_tokens == measure.WARM_UP_PASSES * 2 * 6
+    assert before.generation_tokens == measured.WARM_UP_PASSES * 2 * 6
     assert side_figures(run.sides[0]).requests == 24
 
 
 async def test_waves_and_goodput(host: Host) -> None:  # noqa: F811
     asked = workload(objective="goodput")
     run = (
-        await measured(
+        await measured_run(
             host, plan(WavesProfile(concurrency=2, requests=4), limits=Limits(ttft_ms=60_000)), asked=asked
         )
     ).run
@@ -180,7 +187,7 @@ async def test_stop_in_the_warm_up(host: Host) -> None:  # noqa: F811
 
 
 async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(measure, "SAVE_INTERVAL_S", 0.05)
+    monkeypatch.setattr(measured, "SAVE_INTERVAL_S", 0.05)
     comparison = host.comparison(SIDES, workload(40), plan(ConcurrencyProfile(requests=50)))
     await host.start(comparison, "a test")
 
@@ -217,7 +224,7 @@ async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pyte
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(measure.answers, "examine", never)
+    monkeypatch.setattr(measured.answers, "examine", never)
     comparison = host.comparison(SIDES, workload(), plan())
     await host.start(comparison, "a test")
     await until(lambda: comparison.live.phase == "checking", within_s=60)
@@ -258,14 +265,14 @@ async def test_what_cannot_be_measured(
 
 async def test_synthetic_prompts_need_a_tokenizer(host: Host) -> None:  # noqa: F811
     """Known only once the model is there."""
-    run = (await measured(host, plan(prompts=SyntheticPrompts(input_tokens=8)))).run
+    run = (await measured_run(host, plan(prompts=SyntheticPrompts(input_tokens=8)))).run
     assert run.status == "failed"
     assert run.problem is not None
     assert run.problem.message_id == "prompts.no_tokenizer"
 
 
 async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
-    document = compare_document((await measured(host, plan())).run)
+    document = compare_document((await measured_run(host, plan())).run)
     assert [each["order"][0] for each in document["rounds"]] == ["off", "ngram"] * 3
     assert [request["round"] for request in document["sides"][0]["requests"]] == sorted(list(range(6)) * 4)
     [found] = document["outputs"]
@@ -276,7 +283,7 @@ async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
 
 async def test_three_sides_against_the_first(host: Host) -> None:  # noqa: F811
     third = Side(label="k = 3", engine=EngineSettings(target="model", speculation=Ngram(num_speculative_tokens=3)))
-    run = (await measured(host, plan(), sides=(*SIDES, third))).run
+    run = (await measured_run(host, plan(), sides=(*SIDES, third))).run
     assert [each.order for each in rounds_of(run)][:2] == [("off", "ngram", "k = 3"), ("k = 3", "ngram", "off")]
     found = run_verdicts(run, rounds_of(run))
     assert [(verdict.side, verdict.baseline, verdict.rounds) for verdict in found] == [
@@ -310,14 +317,14 @@ class Failing(Steady):
 
 async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:  # noqa: F811
     async with FakeServer(Steady(rate=100)) as good, FakeServer(Failing(rate=1000)) as bad:
-        run = (await measured(host, plan(), sides=(attached("good", good), attached("bad", bad)))).run
+        run = (await measured_run(host, plan(), sides=(attached("good", good), attached("bad", bad)))).run
     assert run.status == "done"
     [verdict] = run_verdicts(run, rounds_of(run))
     assert verdict.verdict == "no clear difference"
     assert verdict.reason is not None
     [found] = [found for found in findings(run) if found.rule == "failed_requests"]
     assert found.side == "bad"
-    assert "429" in say_problem(found.evidence)
+    assert "429" in say_message(found.evidence)
 
 
 async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:  # noqa: F811
@@ -335,7 +342,7 @@ async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:  #
     host.config = replace(host.config, request_timeout_s=1)
     async with FakeServer(pings) as server, FakeServer(Steady(rate=500)) as good:
         sides = (attached("good", good), attached("endless", server))
-        run = (await measured(host, plan(budget_s=0.5), sides=sides)).run
+        run = (await measured_run(host, plan(budget_s=0.5), sides=sides)).run
     assert run.status == "failed"
     assert run.problem is not None
     assert run.problem.message_id == "run.side_silent"

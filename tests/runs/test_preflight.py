@@ -8,25 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CHILD_PATH, until
-from shapes import CONFIGS
-from test_schema import check
+from report.test_schema import check
+from support.paths import CHILD_PATH
+from support.shapes import CONFIGS
+from support.waiting import until
 
-from playground import preflight, preflight_words
-from playground.__main__ import main
+from playground.cli.main import main
 from playground.config import Config
-from playground.domain.changes import Change
-from playground.domain.memory import GIB
-from playground.domain.remedies import remedy_of
-from playground.domain.settings import EngineSettings
-from playground.domain.workload import Sampling, Workload
+from playground.domain.fit.memory import GIB
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Sampling, Workload
 from playground.engine.devices import Gpu, Machine, place
+from playground.engine.failures.remedies import remedy_of
 from playground.engine.runtime import Runtime
-from playground.host import Host
-from playground.preflight import Engine, SideCheck
+from playground.i18n import LOCALES, say_message
 from playground.presets import Side
-from playground.text import LOCALES, say_problem
-from playground.ui import preflight_panel
+from playground.report import preflight as preflight_report
+from playground.runs import preflight
+from playground.runs.host import Host
+from playground.runs.preflight import PlannedEngine, SideCheck
+from playground.ui.compare import preflight_panel
 
 H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
 WORDS = {"a": 0, "b": 1}
@@ -43,7 +45,7 @@ def runtime(device: str = "cuda") -> Runtime:
         Path(sys.executable),
         "0.32.0",
         device,
-        "fake_server",
+        "support.fake_server",
         None,
         FLAGS,
         True,
@@ -66,11 +68,11 @@ def some_models(config: Config) -> None:
     model_at(config, "huge", "llama-70b")
 
 
-def engines(*settings: dict[str, Any], host: Machine, device: str = "cuda") -> list[Engine]:
+def engines(*settings: dict[str, Any], host: Machine, device: str = "cuda") -> list[PlannedEngine]:
     made = [EngineSettings.model_validate(each) for each in settings]
     places = place(made, [device] * len(made), host)
     return [
-        Engine(f"side {i}", each, runtime(device), at)
+        PlannedEngine(f"side {i}", each, runtime(device), at)
         for i, (each, at) in enumerate(zip(made, places, strict=True))
     ]
 
@@ -146,7 +148,7 @@ def test_a_model_is_split_only_where_its_heads_can_be(config: Config) -> None:
     """Of 28 heads each of eight GPUs would have three and a half."""
     cards = [Gpu(index, "a card", 8 * GIB, 8 * GIB) for index in range(8)]
     (found,) = assessed(config, {"target": "big", "knobs": {"max_model_len": 1024}}, host=machine(*cards))
-    ways = [change for concern in found.concerns for remedy in concern.remedies for change in remedy]
+    ways = [change for issue in found.issues for remedy in issue.remedies for change in remedy]
     assert Change("knobs.tensor_parallel_size", 4) in ways
     assert Change("knobs.tensor_parallel_size", 8) not in ways
 
@@ -159,7 +161,7 @@ def all_kinds(config: Config) -> list[SideCheck]:
 
 
 def test_the_document_is_what_the_schema_says(config: Config) -> None:
-    document = check("preflight", preflight_words.document(all_kinds(config)))
+    document = check("preflight", preflight_report.document(all_kinds(config)))
     fits, huge, stranger, absent = document["sides"]
     assert [side["fits"] for side in document["sides"]] == [True, False, True, None]
     assert fits["needed_bytes"]["total"] <= fits["available_bytes"]
@@ -179,7 +181,7 @@ def test_the_page_shows_every_side(config: Config, locale: Any) -> None:
     assert shown.count("<section>") == 4
     assert shown.count('class="memory"') == 3
     assert "<script" not in shown
-    told = [line for check in all_kinds(config) for line in preflight_words.reasons(check, locale)]
+    told = [line for check in all_kinds(config) for line in preflight_report.reasons(check, locale)]
     assert told
     assert all("{" not in line for line in told)
 
@@ -187,12 +189,12 @@ def test_the_page_shows_every_side(config: Config, locale: Any) -> None:
 def test_a_label_is_no_markup(config: Config) -> None:
     host = machine(H200)
     (engine,) = engines({"target": "big"}, host=host)
-    named = Engine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
+    named = PlannedEngine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
     assert "<b>x</b>" not in preflight_panel.shown(preflight.assess(config, [named], host, Sampling()), "en")
 
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m fake_server` takes and ignores an engine's own arguments."""
+    """`python -m support.fake_server` takes and ignores an engine's own arguments."""
     monkeypatch.setattr(preflight.runtime, "probe", lambda config, name: runtime("cpu"))
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
 
@@ -277,7 +279,7 @@ async def test_a_hopeless_start_is_refused(
     remedy = remedy_of(comparison.run.sides[1])
     assert (remedy is not None and remedy.changes != ()) == mended
     for locale in LOCALES:
-        assert say_problem(problem, locale) in say_problem(comparison.run.problem, locale)
+        assert say_message(problem, locale) in say_message(comparison.run.problem, locale)
     stored = host.history.get(comparison.run.id)
     assert stored is not None
     assert stored.problem == comparison.run.problem
@@ -295,9 +297,9 @@ def test_an_odd_model_is_told_and_never_refused(
 
     sides = {"target": "small"}, {"target": "big", "speculation": draft("huge")}
     if part == "read":
-        ordinary = preflight.model_facts.read
+        ordinary = preflight.inspection.read
         monkeypatch.setattr(
-            preflight.model_facts,
+            preflight.inspection,
             "read",
             lambda config, name, tokens: odd() if name == "huge" else ordinary(config, name, tokens=tokens),
         )
@@ -310,8 +312,8 @@ def test_an_odd_model_is_told_and_never_refused(
     assert bad.memory[0].level == "unknown"
     assert "MemoryError: odd" in caplog.text
     for locale in LOCALES:
-        assert preflight_words.reasons(bad, locale)
-    check("preflight", preflight_words.document([good, bad]))
+        assert preflight_report.reasons(bad, locale)
+    check("preflight", preflight_report.document([good, bad]))
 
 
 @pytest.mark.parametrize("size", [2**31, 0, -3])
@@ -320,5 +322,5 @@ def test_sizes_at_their_limits_are_judged(config: Config, key: str, size: int) -
     model_at(config, "odd", "7b", **{key: size})
     for device in ("cpu", "cuda"):
         (found,) = assessed(config, {"target": "odd"}, host=machine(H200), device=device)
-        assert found.concerns or found.fits
-        assert all(concern.problem.message_id != "preflight.unreadable" for concern in found.concerns)
+        assert found.issues or found.fits
+        assert all(issue.problem.message_id != "preflight.unreadable" for issue in found.issues)

@@ -6,32 +6,32 @@ import json
 from collections import Counter
 
 import pytest
-from conftest import until
-from measured_run import measured_run
-from sweep_run import base_case
-from test_compare import SIDES, fake_runtime, host, workload  # noqa: F401
-from test_schema import check
+from report.test_schema import check
+from runs.test_comparison import SIDES, fake_runtime, host, workload  # noqa: F401
+from support.measured_run import measured_run
+from support.sweep_run import base_case
+from support.waiting import until
 
 from benchmarks.search import WITHIN, searched
 from benchmarks.surfaces import Surface, built
-from playground.__main__ import main
-from playground.charts.sweep import sweep_charts
+from playground.cli.main import main
 from playground.domain.errors import InvalidInput
-from playground.domain.knobs import Case
-from playground.domain.measurement import MIN_ROUNDS, Measurement
-from playground.domain.merits import merits
-from playground.domain.recommendation import recommendation
-from playground.domain.rounds import whole_rounds
-from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.sides import Side
-from playground.domain.sweep import Knob, Point, Sweep, SweepPlan, engines_of, points_of
-from playground.domain.sweep_results import results
-from playground.domain.workload import ConcurrencyProfile
-from playground.host import Host
-from playground.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
-from playground.sweep import BESIDE, SHARES, Sweeping, estimate, fitting, new_sweep
-from playground.sweep_report import conclusions_of, plan_document, sweep_document
-from playground.sweep_tables import point_table
+from playground.domain.spec.case import Side
+from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.workload import ConcurrencyProfile
+from playground.domain.stats.rounds import whole_rounds
+from playground.domain.sweep.analysis import results
+from playground.domain.sweep.knobs import Case
+from playground.domain.sweep.plan import Knob, Point, Sweep, SweepPlan, engines_of, points_of
+from playground.domain.sweep.rank import merits
+from playground.domain.sweep.recommendation import recommendation
+from playground.report.charts.sweep import sweep_charts
+from playground.report.sweep import conclusions_of, plan_document, sweep_document
+from playground.report.sweep_table import point_table
+from playground.runs.host import Host
+from playground.runs.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
+from playground.runs.sweep import BESIDE, SHARES, SweepRun, estimate, fitting, new_sweep
 
 SURFACES = {surface.name: surface for surface in built()}
 FEW = Measurement(
@@ -243,7 +243,7 @@ def test_three_knobs_are_shown_without_a_map() -> None:
 
 
 async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:  # noqa: F811
-    sweeping = host.sweeping(sweep)
+    sweeping = host.sweep_run(sweep)
     await host.start(sweeping, "a test")
     if stop_after is not None:
         await until(lambda: sum(point.settled for point in sweep.points) >= stop_after, within_s=60)
@@ -282,8 +282,8 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of a small search are second looks, at whichever points."""
-    monkeypatch.setattr("playground.search.NEAR", 10.0)
-    monkeypatch.setattr("playground.domain.sweep.LOOKS", 2)
+    monkeypatch.setattr("playground.runs.search.NEAR", 10.0)
+    monkeypatch.setattr("playground.domain.sweep.plan.LOOKS", 2)
 
 
 @pytest.mark.usefixtures("looks")
@@ -306,14 +306,14 @@ async def test_a_search_looks_again(host: Host) -> None:  # noqa: F811
 async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:  # noqa: F811
     """For want of time for a single round, then for as many rounds as before, then by Stop."""
     sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))
-    plenty = Sweeping._share_s
+    plenty = SweepRun._share_s
     for share_s in (0.0, 0.001):
 
-        def little(sweeping: Sweeping, point: Point, given_s: float = share_s) -> float:
+        def little(sweeping: SweepRun, point: Point, given_s: float = share_s) -> float:
             return given_s if sweeping.sweep.points[point.number].settled else plenty(sweeping, point)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Sweeping, "_share_s", little)
+            patch.setattr(SweepRun, "_share_s", little)
             sweep = await swept(host, sweep)
         assert sweep.problem is not None
         assert (sweep.status, sweep.problem.message_id) == ("stopped", "sweep.budget_spent")
@@ -322,7 +322,7 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
         assert len(first) == 2
         assert min(map(whole_rounds, first.values())) > 1
 
-    sweeping = host.sweeping(sweep)
+    sweeping = host.sweep_run(sweep)
     await host.start(sweeping, "a test")
 
     def in_the_last_look() -> bool:
@@ -345,7 +345,7 @@ async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sweep = search_over(Knob(name="k", values=(1, 2)))
-    sweeping, taking = host.sweeping(sweep), Search.take
+    sweeping, taking = host.sweep_run(sweep), Search.take
 
     def take(search: Search, running: Counter[EngineSettings]) -> Point | None:
         if search.most == 1:

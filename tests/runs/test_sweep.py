@@ -7,25 +7,24 @@ import asyncio
 import json
 
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply, Steady
-from test_attached import at, attached
-from test_compare import fake_runtime, host  # noqa: F401
-from test_schema import check
+from report.test_schema import check
+from runs.test_attached import at, attached
+from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.fake_server import FakeServer, Reply, Steady
+from support.waiting import until
 
-from playground.__main__ import main
+from playground.cli.main import main
 from playground.domain.errors import HostBusy, InvalidInput
-from playground.domain.knobs import Case
-from playground.domain.measurement import Measurement
-from playground.domain.settings import EngineSettings
-from playground.domain.sides import Side
-from playground.domain.sweep import Knob, Sweep, SweepPlan
-from playground.domain.sweep_results import results
-from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
-from playground.host import Host
-from playground.sweep import Sweeping, estimate, new_sweep
-from playground.sweep_report import conclusions_of, plan_document, plan_sentences, sweep_document
-from playground.text import LOCALES, say_problem
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.sweep.analysis import results
+from playground.domain.sweep.plan import Knob, Sweep, SweepPlan
+from playground.i18n import LOCALES, say_message
+from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
+from playground.runs.host import Host
+from playground.runs.sweep import SweepRun, estimate, new_sweep
 
 
 def case(*sides: Side, tokens: int = 6, **measurement: object) -> Case:
@@ -42,8 +41,8 @@ def sweep_over(made: Case, *values: object, name: str = "concurrency", budget_s:
     return new_sweep(plan, made, "p")
 
 
-async def swept(host: Host, sweep: Sweep) -> Sweeping:  # noqa: F811
-    sweeping = host.sweeping(sweep)
+async def swept(host: Host, sweep: Sweep) -> SweepRun:  # noqa: F811
+    sweeping = host.sweep_run(sweep)
     await host.start(sweeping, "a test")
     await until(lambda: sweeping.finished, within_s=120)
     return sweeping
@@ -80,7 +79,7 @@ async def test_every_point_is_measured_and_kept(host: Host) -> None:  # noqa: F8
     assert document["recommended"]["values"] is None
     assert [point["values"] for point in document["points"]] == [{"concurrency": 1}, {"concurrency": 2}]
     for locale in LOCALES:
-        assert all(say_problem(sentence, locale) for sentence in conclusions_of(kept))
+        assert all(say_message(sentence, locale) for sentence in conclusions_of(kept))
 
 
 async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> None:  # noqa: F811
@@ -100,7 +99,7 @@ async def test_stopped_and_gone_on_with(host: Host) -> None:  # noqa: F811
     async with FakeServer(Steady(rate=200)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
         sweep = sweep_over(made, 1, 2, 3)
-        sweeping = host.sweeping(sweep)
+        sweeping = host.sweep_run(sweep)
         await host.start(sweeping, "a test")
         await until(lambda: sweep.points[0].settled and sweep.points[1].run is not None, within_s=60)
         sweeping.stop()
@@ -211,7 +210,7 @@ async def test_what_another_copy_measured_stays_measured(host: Host) -> None:  #
         host.history.begin_sweep(sweep)
         stale = stored(host, sweep)
         await swept(host, sweep)
-        late = host.sweeping(stale)
+        late = host.sweep_run(stale)
         await host.start(late, "a test")
         await until(lambda: late.finished)
     kept = stored(host, sweep)
@@ -233,7 +232,7 @@ def test_a_budget_below_all_starts_still_measures_some(host: Host) -> None:  # n
 async def test_one_at_a_time(host: Host) -> None:  # noqa: F811
     async with FakeServer(Steady(rate=50)) as server:
         sides = (attached("a", at(server)), attached("b", at(server)))
-        sweeping = host.sweeping(sweep_over(case(*sides), 1))
+        sweeping = host.sweep_run(sweep_over(case(*sides), 1))
         await host.start(sweeping, "a test")
         with pytest.raises(HostBusy):
             await host.start(host.comparison(sides, case().workload), "another")
@@ -246,7 +245,7 @@ async def test_one_at_a_time(host: Host) -> None:  # noqa: F811
 async def test_what_the_host_does_not_allow_starts_nothing(host: Host) -> None:  # noqa: F811
     made = case(Side(label="a", engine=EngineSettings(target="m")), attached("b", "http://127.0.0.1:1"))
     with pytest.raises(InvalidInput):
-        host.sweeping(sweep_over(made, "default", "elsewhere", name="runtime"))
+        host.sweep_run(sweep_over(made, "default", "elsewhere", name="runtime"))
     assert host.history.summaries() == []
 
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from measured_run import measured_run
+from support.measured_run import measured_run
 
+from playground.cli.console import print_run
 from playground.config import Config
-from playground.domain.records import Run
-from playground.domain.settings import EngineSettings, Ngram
-from playground.html_report import html_report
-from playground.printed import print_run
-from playground.text import say
-from playground.ui import view
+from playground.domain.record.run import Run
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.i18n import say
+from playground.report.html import html_report
+from playground.ui.shared import view
 
 ANSWER = "w1 w2"
 

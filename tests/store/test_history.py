@@ -13,26 +13,14 @@ from pathlib import Path
 import pytest
 
 from playground.config import Config
-from playground.domain.measurement import Measurement, SyntheticPrompts
-from playground.domain.records import (
-    AccuracyEvidence,
-    Chunk,
-    Counters,
-    OutputEvidence,
-    Problem,
-    Repeats,
-    RequestTrace,
-    Run,
-    Sample,
-    SideRecord,
-    Status,
-    StepArrays,
-    Task,
-    TopLogprobs,
-    Trial,
-)
-from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.workload import Limits, Message, RateProfile, Sampling, Workload
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.evidence import AccuracyEvidence, OutputEvidence, Repeats, Task, TopLogprobs
+from playground.domain.record.run import Run, SideRecord, Status, Trial
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
+from playground.domain.spec.workload import ChatMessage, Limits, RateProfile, Sampling, Workload
 from playground.store import History
 from playground.store.evidence import outputs_of, outputs_row
 
@@ -97,7 +85,10 @@ def saved(history: History, made: Run) -> Run:
 
 
 def full_run() -> Run:
-    conversation = (Message(role="system", content="Sei kurz."), Message(role="user", content='汉字 🙂 "x" \\ %_'))
+    conversation = (
+        ChatMessage(role="system", content="Sei kurz."),
+        ChatMessage(role="user", content='汉字 🙂 "x" \\ %_'),
+    )
     whole = RequestTrace(
         conversation,
         sent_ms=0.25,
@@ -112,7 +103,7 @@ def full_run() -> Run:
         conversation,
         sent_ms=0.5,
         chunks=[Chunk(90.0, None, "no ids")],
-        problem=Problem("stream.cut", {"detail": "", "seconds": 1.5, "count": 2, "flag": True, "none": None}),
+        problem=Message("stream.cut", {"detail": "", "seconds": 1.5, "count": 2, "flag": True, "none": None}),
         ended=True,
     )
     going = RequestTrace(conversation, chunks=[Chunk(9.0, 2, "ab")])
@@ -142,7 +133,7 @@ def full_run() -> Run:
         "B",
         EngineSettings(target="t"),
         trials=[Trial(requests=[cut])],
-        problem=Problem("failure.killed", {"code": 137, "log": "/s/e.log"}),
+        problem=Message("failure.killed", {"code": 137, "log": "/s/e.log"}),
         log_tail=["first", "last 汉"],
     )
     sampling = Sampling(
@@ -165,7 +156,7 @@ def full_run() -> Run:
         seed=7,
         outputs=OutputEvidence((TopLogprobs(1, 0, 3, {5: -0.5, 6: -1.0}),), (Repeats(0, ((1, 2), None)),)),
         accuracy=AccuracyEvidence((Task("汉字?", ("字", "b")), Task("q", ("a",))), (("字", None), ("", " x\n"))),
-        problem=Problem("run.side_failed", {"side": "B", "cause": Problem("failure.killed", {"code": 137})}),
+        problem=Message("run.side_failed", {"side": "B", "cause": Message("failure.killed", {"code": 137})}),
     )
 
 
@@ -225,7 +216,7 @@ def test_a_run_that_still_runs_shows_what_was_saved(history: History) -> None:
 
 def test_a_run_that_can_not_be_written_is_at_least_ended(history: History) -> None:
     saved(history, run())
-    problem = Problem("run.not_saved", {"run": "r1"})
+    problem = Message("run.not_saved", {"run": "r1"})
     history.give_up("r1", problem)
     found = history.get("r1")
     assert found is not None
@@ -294,9 +285,11 @@ def test_folder_is_made(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from playground.domain.records import Chunk, Counters, RequestTrace, Run, Sample, SideRecord, Trial
-from playground.domain.settings import EngineSettings
-from playground.domain.workload import Workload
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Workload
 from playground.store import History
 
 name, count = sys.argv[2], int(sys.argv[3])

@@ -12,8 +12,8 @@ In a test, with a script that writes the answer's bytes itself:
 
 As a process, vLLM-shaped, at a steady rate:
 
-    python tests/fake_server.py --port 8001 --rate 200 --tokens 2000
-    python tests/fake_server.py --uds /tmp/a.sock --rate 200 --tokens 2000 --per-chunk 4
+    python tests/support/fake_server.py --port 8001 --rate 200 --tokens 2000
+    python tests/support/fake_server.py --uds /tmp/a.sock --rate 200 --tokens 2000 --per-chunk 4
 
 Each of its tokens reads `SEQUENCE@MILLISECONDS ` (the wall clock when it was written), so that a page's lag can be
 read from what the page shows. Other arguments, such as an engine's own, are ignored: it can stand in for vLLM.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from playground.domain.measurement import Measurement
-from playground.domain.records import Chunk, Counters, Problem, RequestTrace, Run, Sample, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.workload import Message, Workload
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import ChatMessage, Workload
 
 TOKENS = 11
 GAP_MS = {"plain": (20.0, 20.2, 19.9, 20.1, 20.0, 19.8), "quick": (10.0, 10.2, 9.9, 10.1, 10.1, 9.8)}
@@ -23,7 +26,7 @@ def measured_run(rounds: int = 6, broken: bool = False, **more: object) -> Run:
         for turn, side in enumerate(sides if number % 2 == 0 else sides[::-1]):
             serve(side, number, (2 * number + turn) * TURN_MS, GAP_MS[side.label][number])
     if broken:
-        sides[1].trials[-1].requests[-1].problem = Problem("stream.cut")
+        sides[1].trials[-1].requests[-1].problem = Message("stream.cut")
     return Run(
         id="20261129-120000-abcd",
         created_at="2026-11-29T12:00:00+00:00",
@@ -48,7 +51,7 @@ def serve(
     of which a share by position was accepted."""
     requests = [
         RequestTrace(
-            (Message(role="user", content="hello <b>you</b>"),),
+            (ChatMessage(role="user", content="hello <b>you</b>"),),
             sent_ms=(30.0 + gap_ms * TOKENS if at_once > 1 else 400.0) * index,
             chunks=[Chunk(30.0 + gap_ms * j, 1, f"w{j} ", (j,)) for j in range(TOKENS)],
             prompt_tokens=5,

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from measured_run import TOKENS, TURN_MS, serve
-
-from playground.domain.knobs import Case
-from playground.domain.measurement import Measurement
-from playground.domain.records import Problem, Run, SideRecord
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.sides import Side
-from playground.domain.speculation import geometric_rates, tokens_per_step
-from playground.domain.sweep import Point, PointRecord, Sweep, SweepPlan, parsed_knob, points_of
-from playground.domain.workload import Sampling, Workload
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import Sampling, Workload
+from playground.domain.speculation.theory import geometric_rates, tokens_per_step
+from playground.domain.sweep.plan import Point, PointRecord, Sweep, SweepPlan, parsed_knob, points_of
 from playground.store import History
+from support.measured_run import TOKENS, TURN_MS, serve
 
 ROUNDS = 6
 # The law: what one step takes at concurrency 1, how it grows with each further request, what drafting adds.
 STEP_MS, PER_REQUEST, PER_DRAFT = 20.0, 0.03, 0.12
 ACCEPTED = 0.8
-NO_MEMORY = Problem("failure.cpu_memory", {"stage": Problem("stage.loading_weights")})
-OUT_OF_MEMORY = Problem("run.side_failed", {"side": "quick", "cause": NO_MEMORY})
+NO_MEMORY = Message("failure.cpu_memory", {"stage": Message("stage.loading_weights")})
+OUT_OF_MEMORY = Message("run.side_failed", {"side": "quick", "cause": NO_MEMORY})
 
 
 def base_case(**workload: object) -> Case:

@@ -18,7 +18,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
-from real import ROOT, descendants, embedded_model, survivors, until
+from support.real import ROOT, descendants, embedded_model, survivors, until
 
 from playground import presets
 

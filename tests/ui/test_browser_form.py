@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from playwright.async_api import Browser, Page, expect
-from test_browser import app, browser, fill, folder, opened, overflows, shot  # noqa: F401 - fixtures by import
+from ui.test_browser import app, browser, fill, folder, opened, overflows, shot  # noqa: F401
 
 App = tuple[subprocess.Popen[bytes], str]
 PASTED = (

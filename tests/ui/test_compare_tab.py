@@ -7,18 +7,19 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from test_compare import fake_runtime, host  # noqa: F401
+from runs.test_comparison import fake_runtime, host  # noqa: F401
 
 from playground import presets
 from playground.config import Config
 from playground.engine import devices
-from playground.host import Host
 from playground.presets import Preset
-from playground.sweep import new_sweep
-from playground.ui import compare_tab, side_count
-from playground.ui.compare_tab import CompareTab
-from playground.ui.kept import allowed_here
-from playground.ui.origin import as_preset, filled_from
+from playground.runs.host import Host
+from playground.runs.sweep import new_sweep
+from playground.ui.compare import side_count
+from playground.ui.compare import tab as compare_tab
+from playground.ui.compare.tab import CompareTab
+from playground.ui.history.actions import allowed_here
+from playground.ui.shared.source import as_preset, filled_from
 
 Page = dict[Any, Any]
 

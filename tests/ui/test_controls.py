@@ -7,14 +7,14 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from test_compare import SIDES, fake_runtime, finished, host, workload  # noqa: F401
+from runs.test_comparison import SIDES, fake_runtime, finished, host, workload  # noqa: F401
 
-from playground.compare import Comparison
-from playground.domain.measurement import Measurement
-from playground.domain.records import Mode
+from playground.domain.record.run import Mode
+from playground.domain.spec.measurement import Measurement
 from playground.engine.pool import Holder
-from playground.host import Host
-from playground.ui import runs
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.ui.compare import controls
 
 REQUEST = gr.Request(headers={"accept-language": "en"})
 
@@ -27,20 +27,20 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
         return host.comparison(SIDES, workload(4), plan if wanted == "measured" else None)
 
     with gr.Blocks():
-        controls = runs.build()
-    handlers = runs.Runs(controls, host, read, lambda error, given: None)
+        buttons = controls.build()
+    handlers = controls.Runs(buttons, host, read, lambda error, given: None)
     async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
         asked = handlers.race if mode == "race" else handlers.measure
         shown = await asked({}, REQUEST)
-        assert shown[controls.run_id] == ""
-        assert shown[controls.wait]["visible"]
-        assert "another" in shown[controls.message]
-        shown = await handlers.queue({controls.asked: shown[controls.asked]}, REQUEST)
-        assert shown[controls.race]["interactive"] is False
-        assert shown[controls.measure]["interactive"] is False
-        waiting = host.followed(shown[controls.run_id])
+        assert shown[buttons.run_id] == ""
+        assert shown[buttons.wait]["visible"]
+        assert "another" in shown[buttons.message]
+        shown = await handlers.queue({buttons.asked: shown[buttons.asked]}, REQUEST)
+        assert shown[buttons.race]["interactive"] is False
+        assert shown[buttons.measure]["interactive"] is False
+        waiting = host.followed(shown[buttons.run_id])
     assert waiting is not None
     await finished(waiting)
     assert (waiting.run.mode, waiting.run.status) == (mode, "done")
     ended = await handlers.ended()
-    assert ended[controls.race]["interactive"] is ended[controls.measure]["interactive"] is True
+    assert ended[buttons.race]["interactive"] is ended[buttons.measure]["interactive"] is True

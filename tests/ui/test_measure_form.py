@@ -10,11 +10,11 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
-from playground.domain.measurement import Harness, Measurement, SyntheticPrompts
-from playground.domain.workload import RampProfile, RateProfile
+from playground.domain.spec.measurement import Harness, Measurement, SyntheticPrompts
+from playground.domain.spec.workload import RampProfile, RateProfile
+from playground.i18n import LOCALES, say_message
 from playground.presets import Preset
-from playground.text import LOCALES, say_problem
-from playground.ui import measure_form
+from playground.ui.compare import measure_form
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_synthetic(preset: Preset) -> None:
 def test_a_mistake_names_its_field(preset: Preset, changed: dict[str, str], label: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         measure_form.read(filled(preset, **changed), preset)
-    assert label in say_problem(caught.value)
-    assert say_problem(caught.value, "zh-CN") != say_problem(caught.value)
+    assert label in say_message(caught.value)
+    assert say_message(caught.value, "zh-CN") != say_message(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ NO_FILE: list[Any] = ["", [], None, {}, *({"path": path} for path in ("", [], No
 
 @pytest.mark.parametrize("asked", NO_FILE, ids=repr)
 def test_what_is_no_path_is_no_file(uploads: Path, asked: Any) -> None:
-    expected = say_problem(InvalidInput("measure.no_upload"))
+    expected = say_message(InvalidInput("measure.no_upload"))
     assert measure_form.look_at_upload(asked) == {"good": False, "text": expected}
 
 

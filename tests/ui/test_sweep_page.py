@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx
 import pytest_asyncio
 from playwright.async_api import Locator, Page, async_playwright, expect
-from real import until
-from sweep_run import OUT_OF_MEMORY, made_sweep, save
-from test_browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
+from support.real import until
+from support.sweep_run import OUT_OF_MEMORY, made_sweep, save
+from ui.test_browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
 
 from playground import presets
+from playground.i18n import say, say_message
 from playground.store import History
-from playground.text import say, say_problem
 
 WITHOUT_SWEEP = "prefix-caching-on-vs-off"
 
@@ -153,7 +153,7 @@ async def opens(page: Page) -> None:
     await expect(page.locator("#runs tbody tr")).to_have_count(2)
     await page.locator("#runs tbody tr").last.click()
     note = page.locator(".note:visible").first
-    await expect(note).to_contain_text(f"k = 3 failed: {say_problem(OUT_OF_MEMORY)}")
+    await expect(note).to_contain_text(f"k = 3 failed: {say_message(OUT_OF_MEMORY)}")
     rows = page.locator("#history-points tbody tr")
     await expect(rows).to_have_count(4)
     await expect(page.locator('[data-chart="speed_up"]:visible .scatterlayer .trace').first).to_be_attached()

@@ -8,23 +8,24 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from conftest import until
-from fake_server import FakeServer, Steady
-from test_attached import at, attached
-from test_sweeping import case, sweep_over
+from runs.test_attached import at, attached
+from runs.test_sweep import case, sweep_over
+from support.fake_server import FakeServer, Steady
+from support.waiting import until
 
 from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.knobs import NAMES
-from playground.domain.sweep import Sweep, SweepPlan, parsed_knob
+from playground.domain.sweep.knobs import NAMES
+from playground.domain.sweep.plan import Sweep, SweepPlan, parsed_knob
 from playground.engine import devices
-from playground.host import Host
-from playground.text import say
-from playground.ui import compare_tab, sweep_tab
-from playground.ui.compare_tab import CompareTab
-from playground.ui.sweep_tab import SweepTab
-from playground.ui.sweeps import BadKnob, Sweeps
+from playground.i18n import say
+from playground.runs.host import Host
+from playground.ui.compare import tab as compare_tab
+from playground.ui.compare.tab import CompareTab
+from playground.ui.sweep import tab as sweep_tab
+from playground.ui.sweep.actions import BadKnob, Sweeps
+from playground.ui.sweep.tab import SweepTab
 
 PRESET = presets.load(presets.EMBEDDED)
 

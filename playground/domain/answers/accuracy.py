@@ -11,7 +11,9 @@ from statistics import NormalDist
 
 from scipy.special import bdtr
 
-from .records import AccuracyEvidence, Problem, Run, Task
+from playground.domain.message import Message
+from playground.domain.record.evidence import AccuracyEvidence, Task
+from playground.domain.record.run import Run
 
 Z = NormalDist().inv_cdf(0.975)
 # The chance of a false alarm that is put up with.
@@ -156,7 +158,7 @@ def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> fl
     return inside
 
 
-def statements(run: Run) -> list[Problem]:
+def statements(run: Run) -> list[Message]:
     """Of each side how many were right, then of each other side what differs from the first."""
     found = run_accuracy(run)
     if found is None:
@@ -166,11 +168,11 @@ def statements(run: Run) -> list[Problem]:
     return told + [told_difference(one, labels) for one in found.differences if one.compared]
 
 
-def _told_side(side: SideAccuracy, label: str) -> Problem:
+def _told_side(side: SideAccuracy, label: str) -> Message:
     if not side.answered:
-        return Problem("accuracy.unknown", {"side": label, "asked": side.asked})
+        return Message("accuracy.unknown", {"side": label, "asked": side.asked})
     whole = side.answered == side.asked
-    return Problem("accuracy.side" if whole else "accuracy.side_partly", counted(side, label))
+    return Message("accuracy.side" if whole else "accuracy.side_partly", counted(side, label))
 
 
 def counted(side: SideAccuracy, label: str) -> dict[str, object]:
@@ -189,7 +191,7 @@ def counted(side: SideAccuracy, label: str) -> dict[str, object]:
     }
 
 
-def told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Problem:
+def told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Message:
     """Of a difference over at least one task: who is more accurate, and how sure that is."""
     assert found.interval is not None
     assert found.difference is not None
@@ -204,7 +206,7 @@ def told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Problem
         "p": found.p_value,
     }
     if not found.gained and not found.lost:
-        return Problem("accuracy.same", params)
+        return Message("accuracy.same", params)
     if found.p_value >= ALPHA:
-        return Problem("accuracy.unclear", params)
-    return Problem("accuracy.better" if found.gained > found.lost else "accuracy.worse", params)
+        return Message("accuracy.unclear", params)
+    return Message("accuracy.better" if found.gained > found.lost else "accuracy.worse", params)

@@ -7,10 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .outputs import NEAR_TIE_NATS, Divergence, Kind, SampledCheck, TokenIds, check_greedy, check_sampled, classify
-from .records import OutputEvidence, Problem, Run, SideRecord
-from .settings import EngineSettings
-from .workload import Conversation
+from playground.domain.message import Message
+from playground.domain.record.evidence import OutputEvidence
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Conversation
+
+from .equality import (
+    NEAR_TIE_NATS,
+    Divergence,
+    Kind,
+    SampledCheck,
+    TokenIds,
+    check_greedy,
+    check_sampled,
+    classify,
+)
 
 Top = Mapping[int, float]
 
@@ -38,24 +50,24 @@ class GreedyAgreement:
     def count(self, kind: Kind) -> int:
         return sum(difference.kind == kind for difference in self.differences)
 
-    def statement(self) -> Problem:
+    def statement(self) -> Message:
         counts: dict[str, object] = {"compared": self.compared, "identical": self.identical}
         if not self.compared:
-            return Problem("outputs.no_ids")
+            return Message("outputs.no_ids")
         if not self.differences:
-            return Problem("outputs.identical", counts)
+            return Message("outputs.identical", counts)
         earliest = min(difference.at.position for difference in self.differences)
         shown = {"differ": len(self.differences), "after": earliest, "cause": self._cause()}
-        return Problem("outputs.diverge", counts | shown)
+        return Message("outputs.diverge", counts | shown)
 
-    def _cause(self) -> Problem:
+    def _cause(self) -> Message:
         near, real, unknown = (self.count(kind) for kind in ("near-tie", "real difference", "unknown"))
         counts: dict[str, object] = {"near": near, "real": real, "unknown": unknown, "nats": self.near_tie_nats}
         if real:
-            return Problem("outputs.real", counts)
+            return Message("outputs.real", counts)
         if not near:
-            return Problem("outputs.unexplained")
-        return Problem("outputs.some_near_ties" if unknown else "outputs.near_ties", counts)
+            return Message("outputs.unexplained")
+        return Message("outputs.some_near_ties" if unknown else "outputs.near_ties", counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class SampledAgreement:
     baseline: int
     check: SampledCheck
 
-    def statement(self) -> Problem:
+    def statement(self) -> Message:
         return self.check.statement()
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .records import Problem
+from playground.domain.message import Message
 
 TokenIds = Sequence[int]
 Kind = Literal["near-tie", "real difference", "unknown"]
@@ -124,18 +124,18 @@ class SampledCheck:
     distances: tuple[float, ...]
     detectable_shift: float | None
 
-    def statement(self, level: float = 0.05) -> Problem:
+    def statement(self, level: float = 0.05) -> Message:
         """What was shown, and what was not."""
         params: dict[str, object] = {"a": self.samples[0], "b": self.samples[1], "p": self.p_value}
         if self.p_value is None:
-            return Problem("outputs.too_few", params | {"least": LEAST_SAMPLES})
+            return Message("outputs.too_few", params | {"least": LEAST_SAMPLES})
         if self.p_value < level:
-            return Problem("outputs.differ", params)
+            return Message("outputs.differ", params)
         if self.detectable_shift is None:
-            return Problem("outputs.cannot_tell", params)
+            return Message("outputs.cannot_tell", params)
         # A shift of 10 points is what a reader would call small.
         wanted = samples_needed(0.1, len(self.distances))
-        return Problem("outputs.alike", params | {"shift": 100 * self.detectable_shift, "wanted": wanted})
+        return Message("outputs.alike", params | {"shift": 100 * self.detectable_shift, "wanted": wanted})
 
 
 def check_sampled(

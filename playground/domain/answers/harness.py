@@ -13,8 +13,11 @@ from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
+from playground.domain.message import Message
+from playground.domain.record.evidence import HarnessScores
+from playground.domain.record.run import Run
+
 from .accuracy import accuracy_difference, counted, side_accuracy, told_difference
-from .records import HarnessScores, Problem, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def mean_difference(scores: HarnessScores, side: int) -> Mean | None:
     return Mean.of([own - base for base, own in pairs if base is not None and own is not None])
 
 
-def harness_statements(run: Run) -> list[Problem]:
+def harness_statements(run: Run) -> list[Message]:
     """Of each task and metric what each side got, then what each other side's difference from the first is."""
     found = run.harness
     if found is None:
@@ -62,7 +65,7 @@ def harness_statements(run: Run) -> list[Problem]:
     return told + ([] if found.problem is None else [found.problem])
 
 
-def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Problem]:
+def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Message]:
     what: dict[str, object] = {"task": scores.task, "metric": scores.metric}
     if graded(scores):
         for label, mean in zip(labels, means(scores), strict=True):
@@ -77,13 +80,13 @@ def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Proble
     for index, label in enumerate(labels):
         side = side_accuracy(index, right[index])
         if side.answered:
-            yield Problem("harness.side", {**what, **counted(side, label)})
+            yield Message("harness.side", {**what, **counted(side, label)})
     for index in range(1, len(labels)):
         difference = accuracy_difference(index, right)
         if difference.compared:
-            yield Problem("harness.difference", {**what, "statement": told_difference(difference, labels)})
+            yield Message("harness.difference", {**what, "statement": told_difference(difference, labels)})
 
 
-def _told_mean(sentence: str, mean: Mean, params: dict[str, object]) -> Problem:
+def _told_mean(sentence: str, mean: Mean, params: dict[str, object]) -> Message:
     low, high = mean.interval
-    return Problem(sentence, {**params, "mean": mean.value, "n": mean.n, "low": low, "high": high})
+    return Message(sentence, {**params, "mean": mean.value, "n": mean.n, "low": low, "high": high})

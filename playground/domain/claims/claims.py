@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from playground.domain.message import Message
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.stats.ratios import Ratio, mean, quotient
+from playground.domain.sweep.plan import Sweep, SweepPlan
+
 from .evidence import asked, latencies, latency_ratio, mean_answer, mean_of, measured_at, speed_up, speed_ups
-from .measurement import MIN_ROUNDS
-from .ratios import Ratio, mean, quotient
-from .records import Problem, Run
-from .sweep import Sweep, SweepPlan
 
 ClaimName = Literal["batching", "table", "useful_k", "under_load", "continuous", "gpu_memory", "short_requests"]
 Standing = Literal["holds", "does not hold", "can't be said here"]
@@ -28,7 +30,7 @@ SENTENCES: dict[Standing, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ClaimedFigure:
     """One figure of a claim, above `least` or below `most`; with neither it is only told."""
 
     ratio: Ratio | None
@@ -50,20 +52,20 @@ class Figure:
             return "can't be said here"
         return "holds" if (low > self.bound) == (self.least is not None) else "does not hold"
 
-    def told(self) -> Problem:
+    def told(self) -> Message:
         """As "1.87x (1.75-1.99)"."""
         if self.ratio is None:
-            return Problem("claim.unknown")
+            return Message("claim.unknown")
         low, high = self.ratio.interval
-        return Problem("claim.figure", {"value": self.ratio.value, "low": low, "high": high})
+        return Message("claim.figure", {"value": self.ratio.value, "low": low, "high": high})
 
-    def why_open(self) -> Problem:
+    def why_open(self) -> Message:
         if self.ratio is None:
-            return Problem("claim.figure_missing", {"least": MIN_ROUNDS})
-        return Problem("claim.straddles", {"figure": self.told(), "bound": self.bound})
+            return Message("claim.figure_missing", {"least": MIN_ROUNDS})
+        return Message("claim.straddles", {"figure": self.told(), "bound": self.bound})
 
 
-Figures = dict[str, Figure]
+Figures = dict[str, ClaimedFigure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,14 @@ class Claimed:
     """A claim, what was measured, and whether it holds on the machine and with the models of that measurement.
     `reason`: why that can't be said, if it can't."""
 
-    claim: Problem
-    measured: Problem
+    claim: Message
+    measured: Message
     standing: Standing
-    reason: Problem | None
+    reason: Message | None
 
-    def sentences(self) -> list[Problem]:
+    def sentences(self) -> list[Message]:
         params: dict[str, object] = {} if self.reason is None else {"reason": self.reason}
-        return [self.claim, self.measured, Problem(SENTENCES[self.standing], params)]
+        return [self.claim, self.measured, Message(SENTENCES[self.standing], params)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +111,22 @@ def judged(name: ClaimName, figures: Figures) -> Claimed:
     if standing == "can't be said here":
         reason = next(figure.why_open() for figure in figures.values() if figure.standing == standing)
     told: dict[str, object] = {key: figure.told() for key, figure in figures.items()}
-    return Claimed(Problem(f"claim.says_{name}"), Problem(f"claim.measured_{name}", told), standing, reason)
+    return Claimed(Message(f"claim.says_{name}"), Message(f"claim.measured_{name}", told), standing, reason)
 
 
 def _batching(run: Run) -> Figures:
     """16 -> 64 sequences at once "more than doubles offline throughput"."""
-    return {"speed_up": Figure(speed_up(run), least=2.0)}
+    return {"speed_up": ClaimedFigure(speed_up(run), least=2.0)}
 
 
 def _table(run: Run) -> Figures:
     """Four rows: off/16, off/64, the larger draft, the smaller draft. "Adds 20-40%", "about 2x in all", and the
     smaller draft is "not necessarily faster", which no measurement can refute."""
     return {
-        "batching": Figure(speed_up(run, 1), least=2.0),
-        "draft": Figure(speed_up(run, 2, over=1), least=1.2),
-        "total": Figure(speed_up(run, 2), least=2.0),
-        "smaller": Figure(speed_up(run, 3, over=2)),
+        "batching": ClaimedFigure(speed_up(run, 1), least=2.0),
+        "draft": ClaimedFigure(speed_up(run, 2, over=1), least=1.2),
+        "total": ClaimedFigure(speed_up(run, 2), least=2.0),
+        "smaller": ClaimedFigure(speed_up(run, 3, over=2)),
     }
 
 
@@ -135,7 +137,7 @@ def _useful_k(sweep: Sweep) -> Figures:
     useful = [ratio for k, ratio in found.items() if 3 <= k <= 8]
     past = [ratio for k, ratio in found.items() if k > 8]
     flat = quotient(mean(past), mean(useful)) if useful and past else None
-    return {"start": Figure(found.get(5), least=1.0), "past": Figure(flat, most=1.05)}
+    return {"start": ClaimedFigure(found.get(5), least=1.0), "past": ClaimedFigure(flat, most=1.05)}
 
 
 def _under_load(sweep: Sweep) -> Figures:
@@ -144,24 +146,24 @@ def _under_load(sweep: Sweep) -> Figures:
     found, highest = speed_ups(sweep), max(value for value in sweep.plan.knobs[0].values if isinstance(value, int))
     single, load, alone = found.get(1), found.get(highest), measured_at(sweep, 1)
     return {
-        "single": Figure(single, most=1.2),
-        "ttft": Figure(speed_up(alone, by="ttft") if alone else None),
-        "load": Figure(load, least=1.0),
-        "growth": Figure(quotient(load, single) if load and single else None, least=1.0),
+        "single": ClaimedFigure(single, most=1.2),
+        "ttft": ClaimedFigure(speed_up(alone, by="ttft") if alone else None),
+        "load": ClaimedFigure(load, least=1.0),
+        "growth": ClaimedFigure(quotient(load, single) if load and single else None, least=1.0),
     }
 
 
 def _continuous(run: Run) -> Figures:
     """Static waves, then continuous batching: "3x throughput, 40% lower mean latency"."""
     return {
-        "throughput": Figure(speed_up(run), least=3.0),
-        "latency": Figure(latency_ratio(run, mean_answer), most=0.6),
+        "throughput": ClaimedFigure(speed_up(run), least=3.0),
+        "latency": ClaimedFigure(latency_ratio(run, mean_answer), most=0.6),
     }
 
 
 def _gpu_memory(run: Run) -> Figures:
     """The article: "0.85 -> 0.95 gave 18% more throughput"."""
-    return {"speed_up": Figure(speed_up(run), least=1.18)}
+    return {"speed_up": ClaimedFigure(speed_up(run), least=1.18)}
 
 
 def _short_requests(sweep: Sweep) -> Figures:
@@ -170,13 +172,13 @@ def _short_requests(sweep: Sweep) -> Figures:
     side has no limit."""
     runs = [point.run for point in sweep.points]
     if len(runs) != 2 or runs[0] is None or runs[1] is None:
-        return {"starved": Figure(None, least=7.5), "helped": Figure(None, most=1.0)}
+        return {"starved": ClaimedFigure(None, least=7.5), "helped": ClaimedFigure(None, most=1.0)}
     latency = mean_of(asked(runs[0]) & asked(runs[1]))
     plain = runs[0].sides[0].label
     alone, among = (Ratio.of_values([row[plain] for row in latencies(run, latency)]) for run in runs if run)
     return {
-        "starved": Figure(quotient(among, alone) if alone and among else None, least=7.5),
-        "helped": Figure(latency_ratio(runs[1], latency), most=1.0),
+        "starved": ClaimedFigure(quotient(among, alone) if alone and among else None, least=7.5),
+        "helped": ClaimedFigure(latency_ratio(runs[1], latency), most=1.0),
     }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from statistics import fmean
 
-from .changes import Value
-from .ratios import Ratio
-from .records import RequestTrace, Run, Trial
-from .rounds import rounds_of, whole_rounds
-from .statistics import RoundValues, compare
-from .sweep import Sweep
-from .workload import Conversation, LoadProfile, Objective, WavesProfile
+from playground.domain.record.run import Run, Trial
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.change import Value
+from playground.domain.spec.workload import Conversation, LoadProfile, Objective, WavesProfile
+from playground.domain.stats.ratios import Ratio
+from playground.domain.stats.rounds import rounds_of, whole_rounds
+from playground.domain.stats.verdicts import RoundValues, compare
+from playground.domain.sweep.plan import Sweep
 
 # One trial, and how its load was sent -> a mean latency in ms, None where unknown.
 Latency = Callable[[Trial, LoadProfile], float | None]

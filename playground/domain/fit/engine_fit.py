@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .changes import Change
-from .concerns import Concern, Remedy
+from playground.domain.message import Message
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+
+from .issue import Changes, FitIssue
 from .memory import CONTEXT_BYTES, GIB, SHARED_UTILIZATION, Device, Model, Need
-from .records import Problem
-from .settings import EngineSettings
 from .weights import ONLINE_BITS
 
 # vLLM's own advice for the highest useful share of a card.
@@ -22,7 +23,7 @@ NeedOf = Callable[[EngineSettings], Need | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeviceRoom:
     """A device, how many engines share it, and over how many such devices the target could be split."""
 
     device: Device
@@ -30,13 +31,17 @@ class Place:
     splits: tuple[int, ...] = ()
 
 
-def concerns(
-    settings: EngineSettings, models: Sequence[Model], place: Place, need_of: NeedOf, before: Sequence[Need] = ()
-) -> list[Concern]:
+def issues(
+    settings: EngineSettings,
+    models: Sequence[Model],
+    place: DeviceRoom,
+    need_of: NeedOf,
+    before: Sequence[Need] = (),
+) -> list[FitIssue]:
     """Of one engine with these `models`, the target first; `before`: what those need that start earlier there."""
     need = need_of(settings)
     if need is None:
-        return [Concern(Problem("preflight.no_length"), "unknown")]
+        return [FitIssue(Message("preflight.no_length"), "unknown")]
     found = _too_long(settings, models[0])
     if alone := _alone(settings, models, place, need):
         return [*found, replace(alone, remedies=remedies(settings, place, need_of))]
@@ -44,10 +49,10 @@ def concerns(
     return [*found, beside] if beside else found
 
 
-def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[Remedy, ...]:
+def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tuple[Changes, ...]:
     """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
     candidates = list(_changes(settings, place, need_of))
-    found: list[Remedy] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
+    found: list[Changes] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
     if not found:
         found += (
             (change, shorter)
@@ -60,15 +65,15 @@ def remedies(settings: EngineSettings, place: Place, need_of: NeedOf) -> tuple[R
     return tuple(remedy for remedy in found if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
 
 
-def _too_long(settings: EngineSettings, target: Model) -> list[Concern]:
+def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
     asked, longest = settings.knobs.max_model_len, target.shape.context
     if asked is None or longest is None or asked <= longest:
         return []
-    problem = Problem("preflight.longer_than_model", {"asked": asked, "longest": longest})
-    return [Concern(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
+    problem = Message("preflight.longer_than_model", {"asked": asked, "longest": longest})
+    return [FitIssue(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
 
 
-def _alone(settings: EngineSettings, models: Sequence[Model], place: Place, need: Need) -> Concern | None:
+def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom, need: Need) -> FitIssue | None:
     """Without remedies: they are looked for where there is something to mend."""
     if need.fits:
         return None
@@ -78,13 +83,13 @@ def _alone(settings: EngineSettings, models: Sequence[Model], place: Place, need
     facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
     if loaded > need.budget:
         facts |= {"weights": loaded / GIB}
-        return Concern(Problem("preflight.weights_too_big", facts), "blocking", _exact(settings, models))
+        return FitIssue(Message("preflight.weights_too_big", facts), "blocking", _exact(settings, models))
     if need.kv_sequence > room:
         plain = all(model.shape.understood and not model.shape.sliding_layers for model in models)
         sizes: dict[str, object] = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": room / GIB}
-        return Concern(Problem("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
+        return FitIssue(Message("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
     facts |= {"needed": max(need.total, need.reserved) / GIB}
-    return Concern(Problem("preflight.too_tight", facts), "blocking")
+    return FitIssue(Message("preflight.too_tight", facts), "blocking")
 
 
 def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
@@ -97,7 +102,7 @@ def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
     )
 
 
-def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence[Need]) -> Concern | None:
+def _beside(settings: EngineSettings, place: DeviceRoom, need: Need, before: Sequence[Need]) -> FitIssue | None:
     """vLLM refuses to start where less is free than it may take."""
     device = place.device
     taken = sum(each.reserved for each in before)
@@ -111,22 +116,22 @@ def _beside(settings: EngineSettings, place: Place, need: Need, before: Sequence
         certain = exact and need.claim > left + contexts and not settings.extra_flags
         share = math.floor(100 * left / device.total_bytes) / 100
         enough = device.kind == "cuda" and need.total <= share * device.total_bytes
-        lower: tuple[Remedy, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
-        return Concern(Problem("preflight.together", facts), "blocking", certain, lower)
+        lower: tuple[Changes, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
+        return FitIssue(Message("preflight.together", facts), "blocking", certain, lower)
     if need.claim > free:
         facts |= {"free": max(free, 0) / GIB}
-        return Concern(Problem("preflight.not_free", facts), "warning")
+        return FitIssue(Message("preflight.not_free", facts), "warning")
     return None
 
 
-def _fits(settings: EngineSettings, changes: Remedy, need_of: NeedOf) -> bool:
+def _fits(settings: EngineSettings, changes: Changes, need_of: NeedOf) -> bool:
     for change in changes:
         settings = change.apply(settings)
     need = need_of(settings)
     return need is not None and need.fits
 
 
-def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterator[Change]:
+def _changes(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> Iterator[Change]:
     """What could help, the mildest first."""
     knobs, need = settings.knobs, need_of(settings)
     yield from _shorter(need)
@@ -144,7 +149,7 @@ def _changes(settings: EngineSettings, place: Place, need_of: NeedOf) -> Iterato
         yield from (Change("knobs.tensor_parallel_size", size) for size in more)
 
 
-def _larger_cache(settings: EngineSettings, place: Place, need: Need) -> Iterator[Change]:
+def _larger_cache(settings: EngineSettings, place: DeviceRoom, need: Need) -> Iterator[Change]:
     """More memory for the KV cache, or smaller entries."""
     knobs, device = settings.knobs, place.device
     if device.kind == "cpu" or knobs.kv_cache_memory_bytes is not None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .changes import Change
-from .records import Problem
+from playground.domain.message import Message
+from playground.domain.spec.change import Change
 
 Level = Literal["note", "warning", "unknown", "blocking"]
 # Settings changed together.
-Remedy = tuple[Change, ...]
+Changes = tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Concern:
+class FitIssue:
     """One reason. `blocking`: it will not work; `certain`: and no estimate is involved, so a start is refused.
 
     `unknown`: what it would take to judge is missing.
     """
 
-    problem: Problem
+    problem: Message
     level: Level
     certain: bool = False
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[Changes, ...] = ()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from playground.domain.spec.settings import EngineSettings, Mtp
+
 from .kv_cache import kv_bytes, kv_element_bytes
-from .settings import EngineSettings, Mtp
 from .shape import FLOAT_BYTES, ModelShape
 from .weights import Tensor, weight_bytes
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .changes import Change
-from .concerns import Concern, Remedy
-from .memory import Model, full_length
-from .records import Problem
-from .settings import DraftModel, EngineSettings
-from .workload import Sampling
+from playground.domain.message import Message
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import DraftModel, EngineSettings
+from playground.domain.spec.workload import Sampling
 
-Verdict = Literal["works", "works, but", "will not work"]
+from .issue import Changes, FitIssue
+from .memory import Model, full_length
+
+PairVerdict = Literal["works", "works, but", "will not work"]
 
 # Beginnings that mean a space, by tokenizer kind; vLLM's heterogeneous vocabulary takes them for the same.
 SPACES = ("\u0120", "\u2581")
@@ -23,8 +24,8 @@ NOT_ON_CPU = ("suffix", "ngram_gpu")
 SAME_LANGUAGE = 0.5
 # Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
 LARGEST, SMALLEST = 1 / 4, 1 / 12
-OFF: Remedy = (Change("speculation", "off"),)
-HETEROGENEOUS: Remedy = (Change("speculation.use_heterogeneous_vocab", True),)
+OFF: Changes = (Change("speculation", "off"),)
+HETEROGENEOUS: Changes = (Change("speculation.use_heterogeneous_vocab", True),)
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,14 @@ class Pair:
     """`equal_ids`: the share of the target's tokens that mean the same to the draft; None where not compared."""
 
     method: str
-    concerns: tuple[Concern, ...] = ()
+    issues: tuple[FitIssue, ...] = ()
     equal_ids: float | None = None
     size_ratio: float | None = None
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> PairVerdict | None:
         """None without speculation, and where it is unknown."""
-        levels = {concern.level for concern in self.concerns}
+        levels = {issue.level for issue in self.issues}
         if "blocking" in levels:
             return "will not work"
         if self.method == "off" or "unknown" in levels:
@@ -99,7 +100,7 @@ def check(
     return Pair(method, tuple(found), equal, _ratio(target.model, draft.model))
 
 
-def _method(method: str, target: Partner, runtime: Abilities) -> list[Concern]:
+def _method(method: str, target: Partner, runtime: Abilities) -> list[FitIssue]:
     if runtime.device == "cpu" and method in NOT_ON_CPU:
         return [_blocking("preflight.method_not_on_cpu", True, OFF, method=method)]
     if method == "suffix" and not runtime.suffix:
@@ -109,14 +110,14 @@ def _method(method: str, target: Partner, runtime: Abilities) -> list[Concern]:
     return []
 
 
-def _sampling(sampling: Sampling) -> list[Concern]:
+def _sampling(sampling: Sampling) -> list[FitIssue]:
     """vLLM refuses each such request under speculation; logit_bias too, which a workload here cannot have."""
     return [_blocking("preflight.min_p", True, OFF, min_p=sampling.min_p)] if sampling.min_p else []
 
 
 def _vocabulary(
     speculation: DraftModel, target: Partner, draft: Partner, runtime: Abilities, equal: float | None
-) -> list[Concern]:
+) -> list[FitIssue]:
     if speculation.use_heterogeneous_vocab:
         return _heterogeneous(speculation, target.tokens, draft.tokens, runtime)
     offered = (HETEROGENEOUS, OFF) if runtime.heterogeneous else (OFF,)
@@ -126,17 +127,17 @@ def _vocabulary(
         same = "padding" if equal == 1 else "vocabulary_size"
         return [_blocking(f"preflight.{same}", True, *offered, target=sizes[0], draft=sizes[1])]
     if equal is None:
-        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
+        return [FitIssue(Message("preflight.no_tokenizer"), "unknown")]
     share: dict[str, object] = {"percent": 100 * equal}
     if equal < SAME_LANGUAGE:
         synthetic = speculation.rejection_sample_method == "synthetic"
         return [_blocking("preflight.other_vocabulary", not synthetic, *offered, **share)]
-    return [Concern(Problem("preflight.some_tokens", share), "warning")] if equal < 1 else []
+    return [FitIssue(Message("preflight.some_tokens", share), "warning")] if equal < 1 else []
 
 
 def _heterogeneous(
     speculation: DraftModel, target: Tokens | None, draft: Tokens | None, runtime: Abilities
-) -> list[Concern]:
+) -> list[FitIssue]:
     """Its limits: the greedy draft only, and only tokens that both have."""
     if not runtime.heterogeneous:
         return [_blocking("preflight.no_heterogeneous", True, OFF, version=runtime.version)]
@@ -144,40 +145,40 @@ def _heterogeneous(
         greedy = (Change("speculation.draft_sample_method", None),)
         return [_blocking("preflight.heterogeneous_greedy", True, greedy)]
     if target is None or draft is None or not target.ids:
-        return [Concern(Problem("preflight.no_tokenizer"), "unknown")]
+        return [FitIssue(Message("preflight.no_tokenizer"), "unknown")]
     texts = [{_spaced(token) for token in tokens.ids} for tokens in (target, draft)]
     share = len(texts[0] & texts[1]) / len(texts[0])
     if share == 1:
-        return [Concern(Problem("preflight.heterogeneous_same"), "note")]
-    return [Concern(Problem("preflight.heterogeneous", {"percent": 100 * share}), "warning")]
+        return [FitIssue(Message("preflight.heterogeneous_same"), "note")]
+    return [FitIssue(Message("preflight.heterogeneous", {"percent": 100 * share}), "warning")]
 
 
-def _writing(target: Tokens | None, draft: Tokens | None) -> list[Concern]:
+def _writing(target: Tokens | None, draft: Tokens | None) -> list[FitIssue]:
     """What makes the same text other tokens, or another prompt."""
     if target is None or draft is None:
         return []
-    found: list[Concern] = []
+    found: list[FitIssue] = []
     if target.merges != draft.merges:
-        found.append(Concern(Problem("preflight.merges"), "warning"))
+        found.append(FitIssue(Message("preflight.merges"), "warning"))
     if target.added != draft.added:
         names = sorted(name for name, _ in set(target.added.items()) ^ set(draft.added.items()))
         more = {"count": len(names), "examples": ", ".join(names[:3])}
-        found.append(Concern(Problem("preflight.added_tokens", more), "warning"))
+        found.append(FitIssue(Message("preflight.added_tokens", more), "warning"))
     if target.chat_template and draft.chat_template and target.chat_template != draft.chat_template:
-        found.append(Concern(Problem("preflight.chat_template"), "note"))
+        found.append(FitIssue(Message("preflight.chat_template"), "note"))
     return found
 
 
-def _sizes(target: Model | None, draft: Model | None) -> list[Concern]:
+def _sizes(target: Model | None, draft: Model | None) -> list[FitIssue]:
     ratio = _ratio(target, draft)
     if ratio is None or SMALLEST <= ratio <= LARGEST:
         return []
     if ratio > LARGEST:
-        return [Concern(Problem("preflight.large_draft", {"percent": 100 * ratio}), "warning")]
-    return [Concern(Problem("preflight.small_draft", {"times": 1 / ratio}), "note")]
+        return [FitIssue(Message("preflight.large_draft", {"percent": 100 * ratio}), "warning")]
+    return [FitIssue(Message("preflight.small_draft", {"times": 1 / ratio}), "note")]
 
 
-def _contexts(settings: EngineSettings, target: Model | None, draft: Model | None) -> list[Concern]:
+def _contexts(settings: EngineSettings, target: Model | None, draft: Model | None) -> list[FitIssue]:
     if target is None or draft is None:
         return []
     longest = full_length(settings, target.shape)
@@ -185,7 +186,7 @@ def _contexts(settings: EngineSettings, target: Model | None, draft: Model | Non
     known = [length for length in (draft.shape.context, given) if length is not None]
     if longest is None or not known or min(known) >= longest:
         return []
-    return [Concern(Problem("preflight.draft_context", {"draft": min(known), "target": longest}), "warning")]
+    return [FitIssue(Message("preflight.draft_context", {"draft": min(known), "target": longest}), "warning")]
 
 
 def _equal_ids(target: Tokens | None, draft: Tokens | None) -> float | None:
@@ -203,5 +204,5 @@ def _spaced(token: str) -> str:
     return " " + token[1:] if token.startswith(SPACES) else token
 
 
-def _blocking(message_id: str, certain: bool, *remedies: Remedy, **params: object) -> Concern:
-    return Concern(Problem(message_id, params), "blocking", certain, remedies)
+def _blocking(message_id: str, certain: bool, *remedies: Changes, **params: object) -> FitIssue:
+    return FitIssue(Message(message_id, params), "blocking", certain, remedies)

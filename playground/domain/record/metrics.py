@@ -14,8 +14,10 @@ from itertools import pairwise, zip_longest
 from operator import add
 from statistics import fmean, quantiles
 
-from .records import Counters, RequestTrace, SideRecord, Trial
-from .workload import Limits, Objective
+from playground.domain.record.counters import Counters
+from playground.domain.record.run import SideRecord, Trial
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.workload import Limits, Objective
 
 
 @dataclass(frozen=True, slots=True)

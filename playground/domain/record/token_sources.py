@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from .records import RequestTrace, StepArrays
+from playground.domain.record.traces import RequestTrace, StepArrays
 
 
 def estimated_origins(chunk_sizes: Sequence[int]) -> list[bool]:

@@ -1,4 +1,4 @@
-"""One side of a comparison."""
+"""What one comparison measures: sides, workload, measurement."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .measurement import Measurement
 from .settings import Frozen, SideSettings
-from .workload import LoadProfile
+from .workload import LoadProfile, Workload
 
 LEAST_SIDES, MOST_SIDES = 2, 4
 
@@ -19,3 +20,11 @@ class Side(Frozen):
     label: Annotated[str, Field(min_length=1)]
     engine: SideSettings
     profile: LoadProfile | None = None
+
+
+class Case(Frozen):
+    """What one comparison measures: its sides, their workload, and how it is measured."""
+
+    sides: tuple[Side, ...]
+    workload: Workload
+    measurement: Measurement

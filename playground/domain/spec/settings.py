@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from .base_url import BaseUrl
-from .refusal import refused
+from playground.domain.refusal import refused
+from playground.domain.url import BaseUrl
 
 # What 64 bits hold: no setting of an engine is larger.
 MOST = 2**63 - 1

@@ -6,20 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from .refusal import refused
+from playground.domain.refusal import refused
+
 from .settings import MOST, Frozen, PositiveInt
 
 Objective = Literal["tpot", "ttft", "throughput", "goodput"]
 
 
-class Message(Frozen):
+class ChatMessage(Frozen):
     """One turn of a chat."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-Conversation = tuple[Message, ...]
+Conversation = tuple[ChatMessage, ...]
 
 
 class Sampling(Frozen):
@@ -57,8 +58,8 @@ class Workload(Frozen):
     @property
     def conversation(self) -> Conversation:
         """All turns in order, the system prompt first."""
-        first = (Message(role="system", content=self.system),) if self.system else ()
-        return (*first, *self.turns, Message(role="user", content=self.prompt))
+        first = (ChatMessage(role="system", content=self.system),) if self.system else ()
+        return (*first, *self.turns, ChatMessage(role="user", content=self.prompt))
 
 
 class Prompt(Frozen):

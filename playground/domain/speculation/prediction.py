@@ -22,8 +22,9 @@ from typing import Literal
 
 import numpy as np
 
-from .records import Problem
-from .speculation import (
+from playground.domain.message import Message
+
+from .theory import (
     Floats,
     SpeculationPoint,
     by_concurrency,
@@ -53,9 +54,9 @@ class CostModel:
     def at(self, k: int) -> float:
         return max(self.base + self.per_token * k, self.floor)
 
-    def statement(self) -> Problem:
+    def statement(self) -> Message:
         params: dict[str, object] = {"concurrency": self.concurrency, "base": self.base, "each": self.per_token}
-        return Problem("theory.cost", params)
+        return Message("theory.cost", params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,12 @@ class Prediction:
     speed_up: float | None
     interval: tuple[float, float] | None
 
-    def statement(self) -> Problem:
+    def statement(self) -> Message:
         params: dict[str, object] = {"k": self.k, "concurrency": self.concurrency, "speed_up": self.speed_up}
         if self.interval is None:
-            return Problem("theory.predicted", params)
+            return Message("theory.predicted", params)
         params |= {"low": self.interval[0], "high": self.interval[1]}
-        return Problem(f"theory.predicted_{self.kind}", params)
+        return Message(f"theory.predicted_{self.kind}", params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ class PredictionError:
             predicted = min(max(self.measured, low), high)
         return predicted / self.measured - 1
 
-    def statement(self) -> Problem:
+    def statement(self) -> Message:
         params: dict[str, object] = {"measured": self.measured, "percent": 100 * self.relative}
-        return Problem("theory.error", params | {"prediction": self.prediction.statement()})
+        return Message("theory.error", params | {"prediction": self.prediction.statement()})
 
 
 def fit_costs(points: Iterable[SpeculationPoint]) -> list[CostModel]:
@@ -141,7 +142,7 @@ def leave_one_out(points: Iterable[SpeculationPoint]) -> list[PredictionError]:
     return found
 
 
-def accuracy(errors: Sequence[PredictionError]) -> Problem | None:
+def accuracy(errors: Sequence[PredictionError]) -> Message | None:
     """How far predictions are off, as a sentence; None for none."""
     if not errors:
         return None
@@ -152,7 +153,7 @@ def accuracy(errors: Sequence[PredictionError]) -> Problem | None:
         "most": 100 * abs(worst.relative),
         "k": worst.prediction.k,
     }
-    return Problem("theory.accuracy", params)
+    return Message("theory.accuracy", params)
 
 
 def _predicted(group: Sequence[SpeculationPoint], costs: Floats, k: int, sampled: bool) -> Prediction:

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from .measurement import MIN_ROUNDS
-from .metrics import SideFigures
-from .ratios import Ratio
-from .records import Problem
-from .statistics import Verdict, standard_error
-from .workload import Objective
+from playground.domain.message import Message
+from playground.domain.record.metrics import SideFigures
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.workload import Objective
+from playground.domain.stats.ratios import Ratio
+from playground.domain.stats.verdicts import Verdict, standard_error
 
 Floats = npt.NDArray[np.float64]
 Cost = TypeVar("Cost", float, Floats)
@@ -152,19 +152,19 @@ def better_draft(cost: float, k: int, acceptances: Sequence[float], coverage: fl
     return [expected_speed_up(geometric_rates(rate, k), coverage, cost) for rate in acceptances]
 
 
-def if_accepted(k: int, cost: float, acceptance: float) -> Problem:
+def if_accepted(k: int, cost: float, acceptance: float) -> Message:
     """What a draft that drafts at every step would give, as a sentence that says it is predicted."""
     [speed_up] = better_draft(cost, k, [acceptance])
-    return Problem("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
+    return Message("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
 
 
-def break_even(k: int, cost: float) -> Problem:
+def break_even(k: int, cost: float) -> Message:
     """Which acceptance k needs, as a sentence."""
     needed = break_even_acceptance(k, cost)
     params: dict[str, object] = {"k": k, "cost": cost}
     if needed is None:
-        return Problem("theory.never_pays", params)
-    return Problem("theory.break_even", params | {"percent": 100 * needed})
+        return Message("theory.never_pays", params)
+    return Message("theory.break_even", params | {"percent": 100 * needed})
 
 
 def speed_up_draws(points: Sequence[SpeculationPoint]) -> Floats:
@@ -191,7 +191,7 @@ class BestK:
 
     k: int | Literal["off"] | None
     confidence: float | None
-    reason: Problem
+    reason: Message
 
 
 def best_k(points: Sequence[SpeculationPoint]) -> BestK:
@@ -201,7 +201,7 @@ def best_k(points: Sequence[SpeculationPoint]) -> BestK:
     """
     known = [point for point in points if point.interval is not None]
     if not known:
-        return BestK(None, None, Problem("theory.best_unknown", {"least": MIN_ROUNDS}))
+        return BestK(None, None, Message("theory.best_unknown", {"least": MIN_ROUNDS}))
     draws = np.vstack([np.ones(DRAWS), speed_up_draws(known)])
     shares = np.bincount(draws.argmax(axis=0), minlength=len(draws)) / DRAWS
     intervals = [_interval(point, 1 - 0.05 / len(known)) for point in known]
@@ -212,16 +212,16 @@ def best_k(points: Sequence[SpeculationPoint]) -> BestK:
     if not gains:
         slower = all(high < 1 for _, high in intervals)
         return BestK(
-            "off", float(shares[0]), Problem("theory.off_slower" if slower else "theory.off_unclear", params)
+            "off", float(shares[0]), Message("theory.off_slower" if slower else "theory.off_unclear", params)
         )
     confidence = float(shares[chosen + 1])
     params["percent"] = 100 * confidence
     if confidence >= SURE:
-        return BestK(best.k, confidence, Problem("theory.best_k", params))
+        return BestK(best.k, confidence, Message("theory.best_k", params))
     # Some k, since no speculation is almost never the fastest where a gain is clear.
     others = [index for index in range(len(known)) if index != chosen]
     rival = known[max(others, key=lambda index: shares[index + 1])].k
-    return BestK(best.k, confidence, Problem("theory.best_k_unsure", params | {"rival": rival}))
+    return BestK(best.k, confidence, Message("theory.best_k_unsure", params | {"rival": rival}))
 
 
 def _interval(point: SpeculationPoint, level: float) -> tuple[float, float]:

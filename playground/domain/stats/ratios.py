@@ -9,8 +9,9 @@ from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
-from .measurement import MIN_ROUNDS
-from .statistics import Verdict, standard_error
+from playground.domain.spec.measurement import MIN_ROUNDS
+
+from .verdicts import Verdict, standard_error
 
 # Why a verdict is withheld although there is an interval: it does not speak for the whole run.
 UNSOUND = ("verdict.ratio_moves", "verdict.left_out")

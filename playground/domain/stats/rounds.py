@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .measurement import MIN_ROUNDS
-from .metrics import objective_value
-from .records import Run
-from .statistics import Verdict, compare, narrow_enough
-from .workload import Objective
+from playground.domain.record.metrics import objective_value
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.workload import Objective
+
+from .verdicts import Verdict, compare, narrow_enough
 
 Ending = Literal["narrow", "rounds", "budget"]
 

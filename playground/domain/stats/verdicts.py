@@ -24,9 +24,9 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from .measurement import MIN_ROUNDS, TARGET_WIDTH
-from .records import Problem
-from .workload import Objective
+from playground.domain.message import Message
+from playground.domain.spec.measurement import MIN_ROUNDS, TARGET_WIDTH
+from playground.domain.spec.workload import Objective
 
 Outcome = Literal["faster", "slower", "no clear difference"]
 # One round: side -> the metric's value in that round's trial, None where unknown.
@@ -57,7 +57,7 @@ class Verdict:
     speed_up: float | None
     interval: tuple[float, float] | None
     rounds: int
-    reason: Problem | None = None
+    reason: Message | None = None
     needed_rounds: int | None = None
 
     @property
@@ -99,20 +99,20 @@ def compare(
     outcome, why, further = _judge(ratios, {side: ours, baseline: theirs}, target_relative_width)
     if count < len(rounds):
         outcome = outcome if len(rounds) - count <= MOST_LEFT_OUT * len(rounds) else "no clear difference"
-        why = Problem("verdict.left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
+        why = Message("verdict.left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
     interval = (exp(mean - half), exp(mean + half))
     return Verdict(side, baseline, metric, outcome, exp(mean), interval, count, why, further)
 
 
 def _without_goodput(
     rounds: Sequence[RoundValues], side: str, baseline: str
-) -> tuple[Outcome, Problem | None] | None:
+) -> tuple[Outcome, Message | None] | None:
     """What follows where a side kept to the limits in no request of a round; None if that never happened."""
     zeros = {name: sum(values.get(name) == 0 for values in rounds) for name in (side, baseline)}
     worst = max(zeros, key=lambda name: zeros[name])
     if not zeros[worst]:
         return None
-    why = Problem("verdict.no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
+    why = Message("verdict.no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
     if len(rounds) < MIN_ROUNDS or zeros[worst] < len(rounds) or min(zeros.values()):
         return "no clear difference", why
     return ("slower" if worst == side else "faster"), why
@@ -120,7 +120,7 @@ def _without_goodput(
 
 def _judge(
     ratios: Sequence[float], own: Mapping[str, Sequence[float]], target_relative_width: float
-) -> tuple[Outcome, Problem | None, int | None]:
+) -> tuple[Outcome, Message | None, int | None]:
     """Verdict, reason and further rounds; `own` holds the logs of the side and of its baseline, in this order."""
     mean, spread = fmean(ratios), stdev(ratios)
     half = half_width(spread, len(ratios))
@@ -217,74 +217,74 @@ def _percent(log_ratio: float) -> float:
     return 100 * (exp(log_ratio) - 1)
 
 
-def _too_few(rounds: int, known: int) -> Problem:
+def _too_few(rounds: int, known: int) -> Message:
     if known < rounds:
-        return Problem("verdict.unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
-    return Problem("verdict.few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
+        return Message("verdict.unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
+    return Message("verdict.few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
 
 
-def _ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) -> Problem | None:
+def _ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) -> Message | None:
     """The ratio itself has a trend that is larger than the difference found: an average of it means little."""
     change = _change(ratios)
     if abs(change) <= abs(mean) or trend_p(ratios) >= TREND_P:
         return None
-    return Problem(
+    return Message(
         "verdict.ratio_moves",
         {"side": side, "baseline": baseline, "change": abs(_percent(change)), "difference": abs(_percent(mean))},
     )
 
 
-def _trend(own: Mapping[str, Sequence[float]]) -> Problem | None:
+def _trend(own: Mapping[str, Sequence[float]]) -> Message | None:
     """A side whose own rounds go one way: the one with the largest change."""
     drifting = {name: _change(values) for name, values in own.items() if trend_p(values) < TREND_P}
     if not drifting:
         return None
     side = max(drifting, key=lambda name: abs(drifting[name]))
     message = "verdict.drifts_up" if drifting[side] > 0 else "verdict.drifts_down"
-    return Problem(message, {"side": side, "change": abs(_percent(drifting[side]))})
+    return Message(message, {"side": side, "change": abs(_percent(drifting[side]))})
 
 
-def _own_spread(own: Mapping[str, Sequence[float]], mean: float) -> Problem | None:
+def _own_spread(own: Mapping[str, Sequence[float]], mean: float) -> Message | None:
     """A side's own rounds (their standard deviation) disagree more than the sides do."""
     side = max(own, key=lambda name: stdev(own[name]))
     spread = stdev(own[side])
     if spread <= abs(mean):
         return None
-    return Problem(
+    return Message(
         "verdict.own_spread",
         {"side": side, "spread": _percent(spread), "difference": abs(_percent(mean))},
     )
 
 
-def _unclear(needed: int | None, mean: float, half: float) -> Problem:
+def _unclear(needed: int | None, mean: float, half: float) -> Message:
     if needed is None:
-        return Problem("verdict.too_noisy", {"least": MAX_FURTHER_ROUNDS})
+        return Message("verdict.too_noisy", {"least": MAX_FURTHER_ROUNDS})
     if needed == 0:
-        return Problem("verdict.no_difference_above", {"percent": _percent(abs(mean) + half)})
-    return Problem("verdict.more_rounds", {"needed": needed})
+        return Message("verdict.no_difference_above", {"percent": _percent(abs(mean) + half)})
+    return Message("verdict.more_rounds", {"needed": needed})
 
 
-def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Problem:
+def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Message:
     """The one sentence that a comparison ends with. `prompts`: how many each trial sent; `source`: the set or file
     that they came from, if it has a name."""
     least, most = min(prompts, default=0), max(prompts, default=0)
-    sent = Problem("verdict.prompts", {"count": most})
+    sent = Message("verdict.prompts", {"count": most})
     if least != most:
-        sent = Problem("verdict.prompts_range", {"least": least, "most": most})
+        sent = Message("verdict.prompts_range", {"least": least, "most": most})
     elif most == 1:
-        sent = Problem("verdict.one_prompt")
+        sent = Message("verdict.one_prompt")
     if source is not None:
-        sent = Problem("verdict.prompts_of", {"prompts": sent, "source": source})
+        sent = Message("verdict.prompts_of", {"prompts": sent, "source": source})
     params: dict[str, object] = {
         "side": verdict.side,
         "baseline": verdict.baseline,
-        "metric": Problem(f"verdict.by_{verdict.metric}"),
+        "metric": Message(f"verdict.by_{verdict.metric}"),
         "rounds": verdict.rounds,
         "prompts": sent,
     }
     if verdict.interval is None or verdict.speed_up is None:
-        return Problem("verdict.none_yet", params)
+        return Message("verdict.none_yet", params)
     params |= {"speed_up": verdict.speed_up, "low": verdict.interval[0], "high": verdict.interval[1]}
     if verdict.verdict == "no clear difference":
-        return Problem("verdict.unclear", params)
-    return Problem("verdict.faster" if verdict.verdict == "faster" else "verdict.slower", params)
+        return Message("verdict.unclear", params)
+    return Message("verdict.faster" if verdict.verdict == "faster" else "verdict.slower", params)

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean, median, stdev
 
-from .changes import Value
+from playground.domain.message import Message
+from playground.domain.record.metrics import SideFigures, request_figures, side_figures
+from playground.domain.record.run import Run, Trial
+from playground.domain.spec.change import Value
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.speculation.prediction import Prediction, PredictionError, leave_one_out, predict
+from playground.domain.speculation.theory import SpeculationPoint, measured_point
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.domain.stats.verdicts import MOST_LEFT_OUT, Verdict, half_width
+
 from .knobs import ACCEPTANCE
-from .measurement import MIN_ROUNDS
-from .metrics import SideFigures, request_figures, side_figures
-from .prediction import Prediction, PredictionError, leave_one_out, predict
-from .records import Problem, Run, Trial
-from .rounds import rounds_of, run_verdicts
-from .settings import EngineSettings
-from .speculation import SpeculationPoint, measured_point
-from .statistics import MOST_LEFT_OUT, Verdict, half_width
-from .sweep import PointRecord, Sweep, value_text
+from .plan import PointRecord, Sweep, value_text
 
 K_NAMES = ("k", "num_speculative_tokens")
 LATENCIES = ("ttft", "tpot", "e2el")
@@ -57,7 +59,7 @@ class PointResult:
     values: tuple[Value, ...]
     run_id: str | None
     sides: tuple[SideResult, ...]
-    problem: Problem | None
+    problem: Message | None
 
     def of(self, label: str) -> SideResult | None:
         return next((side for side in self.sides if side.label == label), None)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from .changes import Change, Value
-from .errors import InvalidInput
-from .measurement import Measurement
-from .settings import MOST_K, SPECULATION_METHODS, EngineSettings, Frozen, Knobs, Ngram
-from .sides import Side
-from .speculation import geometric_rates
-from .validation import nearest_of, reason
-from .workload import Sampling, Workload
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.change import Change, Value
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.settings import MOST_K, SPECULATION_METHODS, EngineSettings, Knobs, Ngram
+from playground.domain.spec.workload import Sampling
+from playground.domain.speculation.theory import geometric_rates
+from playground.domain.validation import nearest_of, reason
 
 # Shorter names for what is varied most.
 ALIASES = {"k": "num_speculative_tokens", "draft": "model"}
@@ -28,14 +28,6 @@ SPECULATION = frozenset(
     if name != "method" and name not in Knobs.model_fields
 )
 ENGINE_KNOBS = frozenset({*Knobs.model_fields, *SPECULATION, *ALIASES, *PLAIN, ACCEPTANCE})
-
-
-class Case(Frozen):
-    """What one comparison measures: its sides, their workload, and how it is measured."""
-
-    sides: tuple[Side, ...]
-    workload: Workload
-    measurement: Measurement
 
 
 def _sampling(name: str) -> Callable[[Case, Value], Case]:

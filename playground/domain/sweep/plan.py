@@ -17,14 +17,17 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from .changes import Value
-from .errors import InvalidInput
-from .knobs import ENGINE_KNOBS, NAMES, Case, changed
-from .measurement import MIN_ROUNDS
-from .records import Problem, Run, Status
-from .refusal import refused
-from .rounds import whole_rounds
-from .settings import EngineSettings, Frozen
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.record.run import Run, Status
+from playground.domain.refusal import refused
+from playground.domain.spec.case import Case
+from playground.domain.spec.change import Value
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.settings import EngineSettings, Frozen
+from playground.domain.stats.rounds import whole_rounds
+
+from .knobs import ENGINE_KNOBS, NAMES, changed
 
 MOST_VALUES = 64
 MOST_POINTS = 256
@@ -141,7 +144,7 @@ class Sweep:
     points: list[PointRecord] = field(default_factory=list)
     preset: str | None = None
     status: Status = "running"
-    problem: Problem | None = None
+    problem: Message | None = None
 
     @property
     def asked(self) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
+from playground.domain.stats.ratios import Ratio
+from playground.domain.stats.verdicts import LOWER_IS_BETTER
+
+from .analysis import PointResult, SideResult
 from .knobs import turned_sides
-from .ratios import Ratio
-from .statistics import LOWER_IS_BETTER
-from .sweep import Sweep
-from .sweep_results import PointResult, SideResult
+from .plan import Sweep
 
 
 @dataclass(frozen=True, slots=True)

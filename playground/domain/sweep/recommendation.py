@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .changes import Value
-from .measurement import MIN_ROUNDS
-from .merits import Merit, merits
-from .records import Problem, SideRecord
-from .rounds import whole_rounds
-from .settings import EngineSettings
-from .speculation import BestK, best_k
-from .sweep import Sweep, value_text
-from .sweep_results import K_NAMES, described, k_index, results, speculation_points, synthetic
+from playground.domain.message import Message
+from playground.domain.record.run import SideRecord
+from playground.domain.spec.change import Value
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.speculation.theory import BestK, best_k
+from playground.domain.stats.rounds import whole_rounds
+
+from .analysis import K_NAMES, described, k_index, results, speculation_points, synthetic
+from .plan import Sweep, value_text
+from .rank import Merit, merits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Recommendation:
     """The values to deploy; "off": switch speculation off; None: nothing to recommend. `number`: its point."""
 
     values: tuple[Value, ...] | Literal["off"] | None
-    reason: Problem
+    reason: Message
     number: int | None = None
     side: str | None = None
 
@@ -30,11 +32,11 @@ class Recommendation:
 def recommendation(sweep: Sweep) -> Recommendation:
     """The best measured values, by the workload's objective."""
     if synthetic(sweep):
-        return Recommendation(None, Problem("sweep.synthetic"))
+        return Recommendation(None, Message("sweep.synthetic"))
     if not any(knob.of_engines for knob in sweep.plan.knobs):
-        return Recommendation(None, Problem("sweep.circumstance"))
+        return Recommendation(None, Message("sweep.circumstance"))
     if not all(knob.of_engines for knob in sweep.plan.knobs):
-        return Recommendation(None, Problem("sweep.depends"))
+        return Recommendation(None, Message("sweep.depends"))
     if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
         return found
     return _best_point(sweep)
@@ -51,7 +53,7 @@ def recommended_side(sweep: Sweep) -> SideRecord | None:
     return next((side for side in sides if side.label == best.side), None)
 
 
-def best_by_circumstance(sweep: Sweep) -> list[Problem]:
+def best_by_circumstance(sweep: Sweep) -> list[Message]:
     """Where k is varied together with a circumstance, such as concurrency: which k to take under each."""
     if all(knob.of_engines for knob in sweep.plan.knobs) or synthetic(sweep):
         return []
@@ -63,7 +65,7 @@ def best_by_circumstance(sweep: Sweep) -> list[Problem]:
         knobs = [knob for number, knob in enumerate(sweep.plan.knobs) if number != index]
         under = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in zip(knobs, others, strict=True))
         best = best_k([point for _, point in measured])
-        told.append(Problem("sweep.best_under", {"under": under, "side": label, "best": best.reason}))
+        told.append(Message("sweep.best_under", {"under": under, "side": label, "best": best.reason}))
     return told
 
 
@@ -93,7 +95,7 @@ def _best_point(sweep: Sweep) -> Recommendation:
     if not sure:
         enough = any(point.run is not None and whole_rounds(point.run) >= MIN_ROUNDS for point in sweep.points)
         return Recommendation(
-            None, Problem("sweep.no_verdict" if enough else "sweep.nothing_known", {"least": MIN_ROUNDS})
+            None, Message("sweep.no_verdict" if enough else "sweep.nothing_known", {"least": MIN_ROUNDS})
         )
     better = _clearly_better(sure)
     if not better:
@@ -105,14 +107,14 @@ def _best_point(sweep: Sweep) -> Recommendation:
         "side": label,
         "values": described(sweep, values),
         "value": best.side.value,
-        "metric": Problem(f"sweep.unit_{sweep.case.workload.objective}"),
+        "metric": Message(f"sweep.unit_{sweep.case.workload.objective}"),
     }
     if not others:
-        return Recommendation(values, Problem("sweep.only_one", params), number, label)
+        return Recommendation(values, Message("sweep.only_one", params), number, label)
     rivals = [merit for merit in others if merit.log > best.log or best.overlaps(merit)]
     rival = max(rivals or others, key=lambda merit: merit.log)
     params["rival"] = described(sweep, rival.point.values)
-    reason = Problem("sweep.best_unsure" if rivals else "sweep.best_clear", params)
+    reason = Message("sweep.best_unsure" if rivals else "sweep.best_clear", params)
     return Recommendation(values, reason, number, label)
 
 
@@ -126,7 +128,7 @@ def _none_better(sweep: Sweep, found: Sequence[Merit]) -> Recommendation:
     """That first side, or speculation off where it is that."""
     first = sweep.case.sides[0]
     best = max(merit.ratio.value for merit in found if merit.ratio is not None)
-    reason = Problem("sweep.none_better", {"baseline": first.label, "speed_up": best})
+    reason = Message("sweep.none_better", {"baseline": first.label, "speed_up": best})
     turned = [side for side in sweep.case.sides if side.label in {merit.side.label for merit in found}]
     plain = isinstance(first.engine, EngineSettings) and not first.engine.speculates
     off = plain and all(isinstance(side.engine, EngineSettings) and side.engine.speculates for side in turned)

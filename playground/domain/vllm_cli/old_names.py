@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .command_words import bare, options, split
-from .errors import InvalidInput
-from .records import Problem
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+
+from .words import bare, options, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class OldName:
     why: str
     still_in: str | None = None
 
-    def explained(self, name: str) -> Problem:
-        return Problem(self.why, {"old": name, "new": (self.now or "").rpartition(".")[2]})
+    def explained(self, name: str) -> Message:
+        return Message(self.why, {"old": name, "new": (self.now or "").rpartition(".")[2]})
 
 
 def _renamed(now: str) -> OldName:
@@ -64,20 +65,20 @@ OLD_NAMES: dict[str, OldName] = {
 OLD_VALUES: dict[str, dict[str, str]] = {"dtype": {"half": "float16", "float": "float32"}}
 
 
-def replacement(name: str) -> Problem | None:
+def replacement(name: str) -> Message | None:
     """What to use instead of a setting that a version lacks, if this is known."""
     found = OLD_NAMES.get(bare(name))
     return found.explained(bare(name)) if found else None
 
 
-def modernised(settings: Mapping[str, Any], where: str | Problem) -> tuple[dict[str, Any], list[Problem]]:
+def modernised(settings: Mapping[str, Any], where: str | Message) -> tuple[dict[str, Any], list[Message]]:
     """Engine settings as somebody wrote them, with today's names; each translation explained.
 
     Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What is
     of another shape than settings is left for their validation to refuse. Raises InvalidInput where the old name
     and the new one are both given and differ.
     """
-    made, notes = dict(settings), list[Problem]()
+    made, notes = dict(settings), list[Message]()
     places = [made]
     for group in ("knobs", "speculation"):
         if isinstance(made.get(group), Mapping):
@@ -99,7 +100,7 @@ def modernised(settings: Mapping[str, Any], where: str | Problem) -> tuple[dict[
     for knob, names in OLD_VALUES.items():
         if isinstance(knobs, dict) and isinstance(value := knobs.get(knob), str) and value in names:
             knobs[knob] = names[value]
-            notes.append(Problem("old.value", {"key": knob, "old": value, "new": names[value]}))
+            notes.append(Message("old.value", {"key": knob, "old": value, "new": names[value]}))
     return made, notes
 
 
@@ -111,7 +112,7 @@ def _is_old(name: str, in_speculation: bool) -> bool:
     return not (in_speculation and found.now == f"speculation.{name}")
 
 
-def adopt(settings: dict[str, Any], name: str, value: object, where: str | Problem) -> list[Problem]:
+def adopt(settings: dict[str, Any], name: str, value: object, where: str | Message) -> list[Message]:
     """Put an old name's value where it belongs today, in nested settings; says what was done."""
     name = bare(name)
     old = OLD_NAMES[name]

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.validation import typo_of, validate
+
 from . import python_call
-from .command_words import bare, is_option, options, split, takes_values, words
-from .errors import InvalidInput
 from .old_names import OLD_NAMES, adopt, complete, modernised
-from .records import Problem
-from .settings import EngineSettings, Knobs
-from .validation import typo_of, validate
+from .words import bare, is_option, options, split, takes_values, words
 
 # Where an error's field is.
-WHERE = Problem("paste.where")
+WHERE = Message("paste.where")
 # More is no command line.
 LONGEST = 20_000
 MODULES = ("vllm.entrypoints", "vllm.scripts")
@@ -45,7 +46,7 @@ class PastedSettings:
     """What was understood, and what there is to say about it."""
 
     settings: EngineSettings
-    notes: tuple[Problem, ...]
+    notes: tuple[Message, ...]
 
 
 def read(text: str) -> PastedSettings:
@@ -57,7 +58,7 @@ def read(text: str) -> PastedSettings:
         raise InvalidInput("paste.empty")
     if len(text) > LONGEST:
         raise InvalidInput("paste.too_long", limit=LONGEST)
-    notes: list[Problem] = []
+    notes: list[Message] = []
     pairs = python_call.arguments(text) if python_call.is_python(text) else _of_command(text, notes)
     made = _Collected()
     for name, value in pairs:
@@ -65,7 +66,7 @@ def read(text: str) -> PastedSettings:
     return made.finished(notes)
 
 
-def _of_command(text: str, notes: list[Problem]) -> list[tuple[str, Any]]:
+def _of_command(text: str, notes: list[Message]) -> list[tuple[str, Any]]:
     """The options after the program's name; the model of `vllm serve MODEL` is one of them."""
     given = _after_program(words(text), notes)
     model: list[tuple[str, Any]] = []
@@ -79,13 +80,13 @@ def _of_command(text: str, notes: list[Problem]) -> list[tuple[str, Any]]:
     return model + pairs
 
 
-def _after_program(given: list[str], notes: list[Problem]) -> list[str]:
+def _after_program(given: list[str], notes: list[Message]) -> list[str]:
     at, environment = 0, []
     while at < len(given) and (given[at] in PREFIXES or re.match(r"[A-Za-z_]\w*=", given[at])):
         environment += [given[at].partition("=")[0]] if "=" in given[at] else []
         at += 1
     if environment:
-        notes.append(Problem("paste.environment", {"names": ", ".join(environment)}))
+        notes.append(Message("paste.environment", {"names": ", ".join(environment)}))
     rest = given[at:]
     if rest and rest[0] in ("docker", "podman"):
         image = next(
@@ -93,7 +94,7 @@ def _after_program(given: list[str], notes: list[Problem]) -> list[str]:
         )
         if image is None:
             raise InvalidInput("paste.no_image")
-        notes.append(Problem("paste.container", {"name": rest[0]}))
+        notes.append(Message("paste.container", {"name": rest[0]}))
         return rest[image + 1 :]
     program = rest[0].rpartition("/")[2] if rest else ""
     if program == "vllm" and rest[1:2] == ["serve"]:
@@ -115,7 +116,7 @@ class _Collected:
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {"knobs": {}, "speculation": {}, "extra_flags": []}
-        self.notes: list[Problem] = []
+        self.notes: list[Message] = []
         self.old: list[tuple[str, Any]] = []
 
     def take(self, name: str, value: Any) -> None:
@@ -137,16 +138,16 @@ class _Collected:
         elif name in OLD_NAMES and not OLD_NAMES[name].still_in:
             self.old.append((name, value))
         elif name in OWN or (negated or "") in OWN or name.startswith("ssl_"):
-            self.notes.append(Problem("paste.own", {"name": name}))
+            self.notes.append(Message("paste.own", {"name": name}))
         elif name == "config":
-            self.notes.append(Problem("paste.config_file", {"file": value}))
+            self.notes.append(Message("paste.config_file", {"file": value}))
         else:
             self._extra(name, inner, value)
 
     def _extra(self, name: str, inner: str, value: Any) -> None:
         """A flag without a field here, or a slip of the pen."""
         if nearest := typo_of(name, KNOWN):
-            self.notes.append(Problem("paste.typo", {"name": _dashed(name), "nearest": _dashed(nearest)}))
+            self.notes.append(Message("paste.typo", {"name": _dashed(name), "nearest": _dashed(nearest)}))
         self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
 
     def _knob(self, name: str, value: Any) -> None:
@@ -172,7 +173,7 @@ class _Collected:
             else:
                 speculation[name] = field
 
-    def finished(self, notes: Iterable[Problem]) -> PastedSettings:
+    def finished(self, notes: Iterable[Message]) -> PastedSettings:
         # Last, so that a new name beside its old one is seen.
         for name, value in self.old:
             self.notes += adopt(self.settings, name, value, WHERE)
@@ -188,25 +189,25 @@ class _Collected:
         return PastedSettings(made, (*notes, *self.notes, *more))
 
 
-def _as_vllm_reads(speculation: dict[str, Any]) -> list[Problem]:
+def _as_vllm_reads(speculation: dict[str, Any]) -> list[Message]:
     """Fill in what vLLM works out itself where we would not; says what was filled in."""
     notes = []
     method = speculation.get("method")
     if isinstance(method, str) and method.endswith("_mtp"):
         speculation["method"] = "mtp"
-        notes.append(Problem("old.value", {"key": "method", "old": method, "new": "mtp"}))
+        notes.append(Message("old.value", {"key": "method", "old": method, "new": "mtp"}))
     elif method == "[ngram]":
         speculation["method"] = "ngram"
     complete(speculation)
     if method is None and "method" in speculation:
-        notes.append(Problem("paste.method", {"method": speculation["method"]}))
+        notes.append(Message("paste.method", {"method": speculation["method"]}))
     if speculation.get("method") in ("ngram", "ngram_gpu"):
         # Each is the other's default, and 5 where both are absent: another default than ours.
         low, high = speculation.get("prompt_lookup_min"), speculation.get("prompt_lookup_max")
         speculation["prompt_lookup_min"] = low or high or 5
         speculation["prompt_lookup_max"] = high or low or 5
     if "method" in speculation and "num_speculative_tokens" not in speculation:
-        notes.append(Problem("paste.tokens"))
+        notes.append(Message("paste.tokens"))
     return notes
 
 

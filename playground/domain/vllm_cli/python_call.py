@@ -8,7 +8,7 @@ import re
 import textwrap
 from typing import Any
 
-from .errors import InvalidInput
+from playground.domain.errors import InvalidInput
 
 CALLS = ("LLM", "EngineArgs", "AsyncEngineArgs")
 OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
-from .errors import InvalidInput
-from .settings import Knobs
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.settings import Knobs
 
 # What a shell would act on. Nothing here is ever run, so each is refused rather than taken for text.
 ACTED_ON = re.compile(r"\$\{?\w+\}?|\$\(|`|&&|\|\||[|;&<>()]")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..domain.errors import EngineFailed
-from ..domain.records import Problem
+from playground.domain.errors import EngineFailed
+from playground.domain.message import Message
+
 from .stages import reached
 
 TAIL_LINES = 30
@@ -200,7 +201,7 @@ def _failed(name: str, log: Sequence[str], stage: str, log_file: str, params: di
         if (m := pattern.search(line))
         for figure, value in _named(m).items()
     }
-    known = {**figures, **params, "stage": Problem(f"stage.{stage}"), "log": log_file}
+    known = {**figures, **params, "stage": Message(f"stage.{stage}"), "log": log_file}
     return EngineFailed(f"failure.{name}", tail, **known)
 
 

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from .changes import Change
-from .records import Problem, SideRecord
+from playground.domain.message import Message
+from playground.domain.record.run import SideRecord
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+
 from .remedy_rules import RULES, nothing
-from .settings import EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """`advice` says what helps. Each of `changes` is worth a try by itself, the most promising first."""
 
-    advice: Problem
+    advice: Message
     changes: tuple[Change, ...] = ()
 
 
@@ -32,9 +34,9 @@ def remedy_of(side: SideRecord) -> Remedy | None:
     changes = tuple(change for change in offered if _differs(change, settings))
     section, _, name = problem.message_id.partition(".")
     if section == "failure":
-        return Remedy(Problem(f"remedy.{name}", problem.params), changes)
+        return Remedy(Message(f"remedy.{name}", problem.params), changes)
     # Other sentences say themselves what to do.
-    return Remedy(Problem("remedy.change"), changes) if changes else None
+    return Remedy(Message("remedy.change"), changes) if changes else None
 
 
 def _differs(change: Change, settings: EngineSettings) -> bool:
@@ -45,12 +47,12 @@ def _differs(change: Change, settings: EngineSettings) -> bool:
         return False
 
 
-def change_label(change: Change) -> Problem:
+def change_label(change: Change) -> Message:
     """What a button says that makes this change."""
     name = change.key.rpartition(".")[2]
     if change.key == "speculation" and change.value == "off":
-        return Problem("change.speculation_off")
+        return Message("change.speculation_off")
     if change.value is None:
-        return Problem("change.default", {"name": name})
+        return Message("change.default", {"name": name})
     shown = str(change.value).lower() if isinstance(change.value, bool) else change.value
-    return Problem("change.set", {"name": name, "value": shown})
+    return Message("change.set", {"name": name, "value": shown})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from .changes import Change, Value
-from .records import Problem
-from .settings import DraftModel, EngineSettings
+from playground.domain.message import Message
+from playground.domain.spec.change import Change, Value
+from playground.domain.spec.settings import DraftModel, EngineSettings
 
 # vLLM's own, 0.26 to 0.33.
 DEFAULT_GPU_SHARE = 0.92
@@ -131,7 +131,7 @@ def _vocabulary(figures: Figures, settings: EngineSettings) -> Changes:
 def _gpu_memory(figures: Figures, settings: EngineSettings) -> Changes:
     """By the stage: weights, the trial run's activations, CUDA graphs, or requests took the last of it."""
     stage = figures.get("stage")
-    at = stage.message_id.removeprefix("stage.") if isinstance(stage, Problem) else ""
+    at = stage.message_id.removeprefix("stage.") if isinstance(stage, Message) else ""
     lower = _share(round(_gpu_share(figures, settings) - GPU_MARGIN, 2))
     if at in ("profiling", "compiling"):
         return [*_smaller_batches(figures, settings), *_no_draft(settings)]
@@ -220,7 +220,7 @@ def _argument(figures: Figures, settings: EngineSettings) -> Changes:
 def _stuck(figures: Figures, settings: EngineSettings) -> Changes:
     """Compiling and capturing graphs take longest, and can be done without."""
     stage = figures.get("stage")
-    slow = isinstance(stage, Problem) and stage.message_id in ("stage.compiling", "stage.warming_up")
+    slow = isinstance(stage, Message) and stage.message_id in ("stage.compiling", "stage.warming_up")
     return [Change("knobs.enforce_eager", True)] if slow else []
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from ..domain.records import Run
-from ..text import Locale
-from .figure import Figure
+from playground.domain.record.run import Run
+from playground.i18n import Locale
+
+from .figure import Chart
 from .measured import outcomes, over_time
 from .race import race_charts
 from .sweep import sweep_charts
 
-__all__ = ["Figure", "charts_of", "outcomes", "over_time", "race_charts", "sweep_charts", "worth_showing"]
+__all__ = ["Chart", "charts_of", "outcomes", "over_time", "race_charts", "sweep_charts", "worth_showing"]
 
 
-def charts_of(run: Run, locale: Locale) -> dict[str, Figure]:
+def charts_of(run: Run, locale: Locale) -> dict[str, Chart]:
     """All charts of a run by name, in reading order."""
     if run.measurement is None:
         return worth_showing(run, race_charts(run, locale))
     return worth_showing(run, {**outcomes(run, locale), **over_time(run, locale)})
 
 
-def worth_showing(run: Run, figures: dict[str, Figure]) -> dict[str, Figure]:
+def worth_showing(run: Run, figures: dict[str, Chart]) -> dict[str, Chart]:
     """None of a run's charts, once it has ended and not one of them has anything to show."""
     drawn = any(trace["y"] for figure in figures.values() for trace in figure["data"])
     return figures if drawn or run.status == "running" else {}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..domain.speculation import SpeculationPoint, break_even_acceptance, step_cost
-from ..domain.sweep import value_text
-from ..domain.sweep_results import k_index, speculation_points
-from ..text import say
-from .figure import COLOURS, Figure, as_share, line, with_long_legend
+from playground.domain.speculation.theory import SpeculationPoint, break_even_acceptance, step_cost
+from playground.domain.sweep.analysis import k_index, speculation_points
+from playground.domain.sweep.plan import value_text
+from playground.i18n import say
+
+from .figure import COLOURS, Chart, as_share, line, with_long_legend
 from .knob_axis import KnobAxis
-from .swept import Swept
+from .swept import SweepContext
 
 SYMBOLS = ("circle", "square", "diamond", "cross")
 # Where it lies, the point's number, what it measured.
 Placed = tuple[float, int, SpeculationPoint]
 
 
-def acceptance_needed(swept: Swept) -> dict[str, Figure]:
+def acceptance_needed(swept: SweepContext) -> dict[str, Chart]:
     """Against k where it is varied, one pair of lines for each value of the other knob; else against the knob.
 
     Both are rates alike at all positions: that with which a step gives as many tokens as it did, and that with
@@ -43,7 +44,7 @@ def acceptance_needed(swept: Swept) -> dict[str, Figure]:
     return {}
 
 
-def _drawn(swept: Swept, figure: Figure, groups: Sequence[tuple[str, list[Placed]]]) -> Figure:
+def _drawn(swept: SweepContext, figure: Chart, groups: Sequence[tuple[str, list[Placed]]]) -> Chart:
     runs = {point.number: point.run_id for point in swept.points}
     for index, (name, placed) in enumerate(groups, start=1):
         found = sorted(placed, key=lambda one: one[0])

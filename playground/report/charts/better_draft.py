@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from html import escape
 
-from ..domain.speculation import better_draft, break_even_acceptance, known_cost
-from ..domain.sweep_results import speculation_points, synthetic
-from ..text import say
-from .figure import COLOURS, Figure, line, with_long_legend, with_one
-from .swept import Swept
+from playground.domain.speculation.theory import better_draft, break_even_acceptance, known_cost
+from playground.domain.sweep.analysis import speculation_points, synthetic
+from playground.i18n import say
+
+from .figure import COLOURS, Chart, line, with_long_legend, with_one
+from .swept import SweepContext
 
 RATES = [step / 20 for step in range(21)]
 
 
-def better_drafts(swept: Swept) -> dict[str, Figure]:
+def better_drafts(swept: SweepContext) -> dict[str, Chart]:
     """For each side's fastest measured k the speed-up that the theory gives for every acceptance rate, drafts
     costing what they did; the mark is what was measured."""
     groups = speculation_points(swept.sweep)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from ..domain.prediction import Prediction
-from ..domain.sweep_results import LATENCIES, OverRounds, PointResult, SideResult
-from .figure import COLOURS, Figure, with_one
+from playground.domain.speculation.prediction import Prediction
+from playground.domain.sweep.analysis import LATENCIES, OverRounds, PointResult, SideResult
+
+from .figure import COLOURS, Chart, with_one
 from .knob_axis import KnobAxis
-from .swept import Swept
+from .swept import SweepContext
 
 Pick = Callable[[SideResult], OverRounds]
 # Of a range without a likeliest value between its ends.
@@ -18,7 +19,7 @@ BAND_WIDTH = 9
 BAND_OPACITY = 0.35
 
 
-def curves(swept: Swept) -> dict[str, Figure]:
+def curves(swept: SweepContext) -> dict[str, Chart]:
     """In reading order: what it buys, by what it was judged, then the field's other figures."""
     axis, objective = KnobAxis(swept.sweep.plan.knobs[0]), swept.sweep.case.workload.objective
     made = {"speed_up": speed_up(swept, axis)}
@@ -36,7 +37,7 @@ def _median(name: str) -> Pick:
     return lambda side: side.medians[name]
 
 
-def _curve(swept: Swept, axis: KnobAxis, title: str, y: str, pick: Pick) -> Figure:
+def _curve(swept: SweepContext, axis: KnobAxis, title: str, y: str, pick: Pick) -> Chart:
     """One line a side."""
     figure = swept.against(axis, swept.text(title), y)
     for index, label in enumerate(swept.labels):
@@ -45,7 +46,7 @@ def _curve(swept: Swept, axis: KnobAxis, title: str, y: str, pick: Pick) -> Figu
     return swept.finished(figure, axis)
 
 
-def speed_up(swept: Swept, axis: KnobAxis) -> Figure:
+def speed_up(swept: SweepContext, axis: KnobAxis) -> Chart:
     """Each other side over the first, the line where they are equal, and what was predicted."""
     baseline, *others = swept.labels
     figure = swept.against(axis, swept.text("speed_up", baseline=baseline), "chart.ratio")
@@ -62,8 +63,8 @@ def speed_up(swept: Swept, axis: KnobAxis) -> Figure:
 
 
 def _add(
-    figure: Figure,
-    swept: Swept,
+    figure: Chart,
+    swept: SweepContext,
     axis: KnobAxis,
     index: int,
     label: str,
@@ -85,7 +86,7 @@ def _add(
     figure["data"].append(trace)
 
 
-def _add_predicted(figure: Figure, swept: Swept, axis: KnobAxis, index: int, label: str) -> None:
+def _add_predicted(figure: Chart, swept: SweepContext, axis: KnobAxis, index: int, label: str) -> None:
     """Fits as a dashed line with the interval of each, beside the measurement; ranges as bars without a middle."""
     found = [
         (axis.at(point.values[0]), point, one)
@@ -118,7 +119,7 @@ def _add_predicted(figure: Figure, swept: Swept, axis: KnobAxis, index: int, lab
 
 
 def _with_points(
-    trace: dict[str, Any], swept: Swept, found: Sequence[tuple[float, PointResult, Prediction]]
+    trace: dict[str, Any], swept: SweepContext, found: Sequence[tuple[float, PointResult, Prediction]]
 ) -> dict[str, Any]:
     text = [
         f"{swept.told(point)}<br>{_interval(OverRounds(one.speed_up, one.interval))}" for _, point, one in found

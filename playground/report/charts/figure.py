@@ -10,24 +10,24 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from ..domain.metrics import Acceptance
-from ..domain.records import SideRecord
-from ..text import Locale, say
+from playground.domain.record.metrics import Acceptance
+from playground.domain.record.run import SideRecord
+from playground.i18n import Locale, say
 
 # After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
 COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
 
 LEGEND_LINE_PX = 20
 
-Figure = dict[str, Any]
+Chart = dict[str, Any]
 
 
-def empty(title: str, x: str, y: str, locale: Locale) -> Figure:
+def empty(title: str, x: str, y: str, locale: Locale) -> Chart:
     """A figure without data; `title`, `x` and `y` are message ids."""
     return titled(say(title, locale), say(x, locale), say(y, locale))
 
 
-def titled(title: str, x: str, y: str) -> Figure:
+def titled(title: str, x: str, y: str) -> Chart:
     """A figure without data; the texts may hold plotly's markup."""
     axis = {"rangemode": "tozero", "gridcolor": "rgba(128,128,128,.25)", "zeroline": False}
     layout = {
@@ -49,7 +49,7 @@ def titled(title: str, x: str, y: str) -> Figure:
 
 
 def line(
-    figure: Figure,
+    figure: Chart,
     label: str,
     index: int,
     x: Iterable[float],
@@ -64,19 +64,19 @@ def line(
     )
 
 
-def as_share(figure: Figure) -> Figure:
+def as_share(figure: Chart) -> Chart:
     figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
     return figure
 
 
-def with_one(figure: Figure) -> Figure:
+def with_one(figure: Chart) -> Chart:
     """The line at which two sides are equally good."""
     one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
     figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
     return figure
 
 
-def with_long_legend(figure: Figure, lines: int) -> Figure:
+def with_long_legend(figure: Chart, lines: int) -> Chart:
     """Room for so many lines below the axis, which would go off the figure's own height."""
     layout = figure["layout"]
     layout["height"] += LEGEND_LINE_PX * (lines - 1)
@@ -84,7 +84,7 @@ def with_long_legend(figure: Figure, lines: int) -> Figure:
     return figure
 
 
-def noted(figure: Figure, message_id: str, locale: Locale) -> Figure:
+def noted(figure: Chart, message_id: str, locale: Locale) -> Chart:
     """Says why there is nothing to see, if there is nothing."""
     if not figure["data"]:
         place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
@@ -92,7 +92,7 @@ def noted(figure: Figure, message_id: str, locale: Locale) -> Figure:
     return figure
 
 
-def per_position(accepted: Sequence[tuple[SideRecord, Acceptance | None]], locale: Locale) -> Figure:
+def per_position(accepted: Sequence[tuple[SideRecord, Acceptance | None]], locale: Locale) -> Chart:
     """Share of drafts whose token at each position was accepted."""
     figure = empty("chart.per_position", "chart.position", "chart.rate", locale)
     for index, (side, acceptance) in enumerate(accepted):
@@ -105,7 +105,7 @@ def per_position(accepted: Sequence[tuple[SideRecord, Acceptance | None]], local
     return no_speculation([side for side, _ in accepted], as_share(figure), locale)
 
 
-def no_speculation(sides: Sequence[SideRecord], figure: Figure, locale: Locale) -> Figure:
+def no_speculation(sides: Sequence[SideRecord], figure: Chart, locale: Locale) -> Chart:
     known = [side.settings.speculates for side in sides]
     why = "waiting" if any(known) else "unknown_speculation" if None in known else "no_speculation"
     return noted(figure, f"chart.{why}", locale)

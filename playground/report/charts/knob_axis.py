@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import log, log10
 from typing import Any
 
-from ..domain.changes import Value
-from ..domain.sweep import Knob, value_text
+from playground.domain.spec.change import Value
+from playground.domain.sweep.plan import Knob, value_text
 
 # Beyond these there is no room under an axis: ticks, and characters of one.
 MOST_TICKS = 16

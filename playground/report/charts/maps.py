@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from ..domain.statistics import LOWER_IS_BETTER
-from ..domain.sweep_results import PointResult
-from ..facts import number
-from .figure import Figure, noted
+from playground.domain.stats.verdicts import LOWER_IS_BETTER
+from playground.domain.sweep.analysis import PointResult
+from playground.report.figures import number
+
+from .figure import Chart, noted
 from .knob_axis import KnobAxis
-from .swept import Swept
+from .swept import SweepContext
 
 # Slower and faster, after the palette of the sides.
 DIVERGING = [[0, "#E69F00"], [0.5, "#f2f2f2"], [1, "#2B8CC4"]]
@@ -25,10 +26,10 @@ Placed = tuple[int, int, PointResult, float | None, str]
 MOST_COLUMNS = 12
 
 
-def maps(swept: Swept) -> dict[str, Figure]:
+def maps(swept: SweepContext) -> dict[str, Chart]:
     """Speed-ups first: where they cross 1 is what a map is for."""
     baseline, *others = swept.labels
-    made: dict[str, Figure] = {}
+    made: dict[str, Chart] = {}
     for index, label in enumerate(others, start=1):
         names = {"side": label, "baseline": baseline}
         made[f"speed_up_{index}"] = _ratios(swept, swept.text("speed_up_of", **names), _measured(label))
@@ -60,7 +61,7 @@ def _measured(label: str) -> Cell:
     return cell
 
 
-def _predicted(swept: Swept, label: str) -> Cell:
+def _predicted(swept: SweepContext, label: str) -> Cell:
     """A range has no likeliest value: its ends stand there, without a colour."""
 
     def cell(point: PointResult) -> tuple[float | None, str]:
@@ -74,7 +75,7 @@ def _predicted(swept: Swept, label: str) -> Cell:
     return cell
 
 
-def _ratios(swept: Swept, title: str, cell: Cell, *, measured: bool = True) -> Figure:
+def _ratios(swept: SweepContext, title: str, cell: Cell, *, measured: bool = True) -> Chart:
     figure = _map(swept, title, cell, {"colorscale": DIVERGING, "zmid": 1}, measured=measured)
     heat = next((trace for trace in figure["data"] if trace["type"] == "heatmap"), None)
     if heat is not None:
@@ -90,7 +91,7 @@ def _ratios(swept: Swept, title: str, cell: Cell, *, measured: bool = True) -> F
     return figure
 
 
-def _map(swept: Swept, title: str, cell: Cell, colours: dict[str, Any], *, measured: bool = True) -> Figure:
+def _map(swept: SweepContext, title: str, cell: Cell, colours: dict[str, Any], *, measured: bool = True) -> Chart:
     """Cells of equal size, the first knob to the right, the second upwards. Only what was `measured` failed."""
     x, y = (KnobAxis(knob, even=True) for knob in swept.sweep.plan.knobs)
     figure = swept.figure(title, "", "")
@@ -108,7 +109,7 @@ def _map(swept: Swept, title: str, cell: Cell, colours: dict[str, Any], *, measu
     return noted(figure, "curve.nothing", swept.locale)
 
 
-def _heat(swept: Swept, columns: int, rows: int, cells: Sequence[Placed]) -> dict[str, Any]:
+def _heat(swept: SweepContext, columns: int, rows: int, cells: Sequence[Placed]) -> dict[str, Any]:
     def grid(of: Callable[[Placed], object], empty: object) -> list[list[object]]:
         made = [[empty] * columns for _ in range(rows)]
         for one in cells:

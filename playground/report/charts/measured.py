@@ -8,13 +8,15 @@ from itertools import accumulate
 from math import ceil, exp, log, sqrt
 from statistics import quantiles
 
-from ..domain.measurement import MIN_ROUNDS
-from ..domain.metrics import acceptance_of, request_figures
-from ..domain.records import Counters, Run, Sample, SideRecord, Trial
-from ..domain.rounds import Round, rounds_of
-from ..domain.statistics import compare, half_width
-from ..text import Locale, say
-from .figure import COLOURS, Figure, as_share, empty, line, noted, per_position, with_one
+from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.metrics import acceptance_of, request_figures
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.stats.rounds import Round, rounds_of
+from playground.domain.stats.verdicts import compare, half_width
+from playground.i18n import Locale, say
+
+from .figure import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one
 
 # Samples that a chart shows of each side: enough for its width in pixels.
 SAMPLES = 500
@@ -25,7 +27,7 @@ FIGURES = ("ttft", "tpot", "e2el")
 Reading = Callable[[Sample, Sample | None, Counters | None], float | None]
 
 
-def outcomes(run: Run, locale: Locale) -> dict[str, Figure]:
+def outcomes(run: Run, locale: Locale) -> dict[str, Chart]:
     """What changes when a round has ended: computed from every chunk, so not more often than that."""
     rounds = rounds_of(run)
     done = [[trial for trial in side.trials if trial.complete] for side in run.sides]
@@ -38,7 +40,7 @@ def outcomes(run: Run, locale: Locale) -> dict[str, Figure]:
     }
 
 
-def over_time(run: Run, locale: Locale) -> dict[str, Figure]:
+def over_time(run: Run, locale: Locale) -> dict[str, Chart]:
     """From the samples of the engines' counters alone: cheap enough to draw while they are measured."""
     throughput = _sampled(run, "chart.sampled_speed", "chart.tokens_per_s", {"": _generated}, locale)
     cache = _sampled(run, "chart.kv_cache", "chart.share", {"": _gauge("kv_cache_usage")}, locale)
@@ -55,7 +57,7 @@ def over_time(run: Run, locale: Locale) -> dict[str, Figure]:
     }
 
 
-def _gpus(run: Run, locale: Locale) -> dict[str, Figure]:
+def _gpus(run: Run, locale: Locale) -> dict[str, Chart]:
     """Of whole cards: idle engines' memory counts too, and whoever else uses the card."""
     busy = _sampled(run, "chart.gpu_utilization", "chart.share", {"": _gauge("gpu_utilization")}, locale)
     memory = _sampled(run, "chart.gpu_memory", "chart.gib", {"": _gpu_gib}, locale)
@@ -67,7 +69,7 @@ def _gpu_gib(sample: Sample, earlier: Sample | None, before: Counters | None) ->
     return None if used is None else used / 2**30
 
 
-def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
+def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Chart:
     """Each other side over the first: every round's ratio, the estimate so far and its 95% interval."""
     figure = empty("chart.speed_up", "chart.round", "chart.ratio", locale)
     figure["layout"]["yaxis"]["rangemode"] = "normal"
@@ -84,9 +86,7 @@ def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
     return noted(_by_number(with_one(figure), len(rounds)), "chart.no_round", locale)
 
 
-def _add_ratios(
-    figure: Figure, index: int, side: str, ratios: Sequence[tuple[int, float]], locale: Locale
-) -> None:
+def _add_ratios(figure: Chart, index: int, side: str, ratios: Sequence[tuple[int, float]], locale: Locale) -> None:
     numbers = [number for number, _ in ratios]
     logs = [log(ratio) for _, ratio in ratios]
     so_far, lows, highs = _running(logs)
@@ -126,7 +126,7 @@ def _running(logs: Sequence[float]) -> tuple[list[float], list[float], list[floa
     return [exp(total / count) for count, total in enumerate(sums, start=1)], lows, highs
 
 
-def _add_target(figure: Figure, index: int, ratios: Sequence[tuple[int, float]], run: Run, locale: Locale) -> None:
+def _add_target(figure: Chart, index: int, ratios: Sequence[tuple[int, float]], run: Run, locale: Locale) -> None:
     """How narrow the interval is to become, around the estimate."""
     assert run.measurement is not None
     width = run.measurement.target_width
@@ -138,7 +138,7 @@ def _add_target(figure: Figure, index: int, ratios: Sequence[tuple[int, float]],
         figure["data"][-1] |= {"showlegend": sign == 1, "hoverinfo": "skip"}
 
 
-def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
+def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Chart:
     """The deciding figure of each side: what drifts shows here."""
     figure = empty(f"chart.by_{run.workload.objective}", "chart.round", f"chart.{run.workload.objective}", locale)
     numbers = [each.number + 1 for each in rounds]
@@ -149,13 +149,13 @@ def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Figure:
     return noted(_by_number(figure, len(rounds)), "chart.no_round", locale)
 
 
-def _by_number(figure: Figure, rounds: int) -> Figure:
+def _by_number(figure: Chart, rounds: int) -> Chart:
     shown = max(rounds, MIN_ROUNDS)
     figure["layout"]["xaxis"] |= {"range": [0.5, shown + 0.5], "dtick": ceil(shown / 12), "tick0": 1}
     return figure
 
 
-def distributions(run: Run, done: Sequence[Sequence[Trial]], locale: Locale) -> dict[str, Figure]:
+def distributions(run: Run, done: Sequence[Sequence[Trial]], locale: Locale) -> dict[str, Chart]:
     """Share of the requests that took at most so long: TTFT, TPOT and E2EL; a limit that was set is marked."""
     assert run.measurement is not None
     each = [[request_figures(trace) for trial in trials for trace in trial.requests] for trials in done]
@@ -185,7 +185,7 @@ def _cumulative(values: Sequence[float]) -> tuple[list[float], list[float | None
 
 def _sampled(
     run: Run, title: str, y: str, readings: dict[str, Reading], locale: Locale, nothing: str = "chart.unreported"
-) -> Figure:
+) -> Chart:
     """One line for each side and reading; a side's turns are not joined."""
     figure = empty(title, "chart.run_seconds", y, locale)
     for index, side in enumerate(run.sides):

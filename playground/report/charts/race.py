@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from ..domain.metrics import acceptance_between
-from ..domain.records import Run, SideRecord
-from ..facts import latest_acceptance
-from ..text import Locale
-from .figure import Figure, as_share, empty, line, no_speculation, per_position
+from playground.domain.record.metrics import acceptance_between
+from playground.domain.record.run import Run, SideRecord
+from playground.i18n import Locale
+from playground.report.figures import latest_acceptance
+
+from .figure import Chart, as_share, empty, line, no_speculation, per_position
 
 WINDOW_MS = 1000.0
 POINTS = 120
@@ -18,7 +19,7 @@ POINTS = 120
 SAMPLE_LAG_MS = 1000.0
 
 
-def race_charts(run: Run, locale: Locale) -> dict[str, Figure]:
+def race_charts(run: Run, locale: Locale) -> dict[str, Chart]:
     return {
         "speed": speed_over_time(run.sides, locale),
         "cumulative": cumulative_tokens(run.sides, locale),
@@ -27,7 +28,7 @@ def race_charts(run: Run, locale: Locale) -> dict[str, Figure]:
     }
 
 
-def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
+def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Chart:
     """Tokens in the last second before each moment, all sides on one axis."""
     figure = empty("chart.speed", "chart.seconds", "chart.tokens_per_s", locale)
     for index, side in enumerate(sides):
@@ -39,7 +40,7 @@ def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     return figure
 
 
-def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> Figure:
+def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> Chart:
     """All tokens that had arrived by each moment."""
     figure = empty("chart.cumulative", "chart.seconds", "chart.tokens", locale)
     for index, side in enumerate(sides):
@@ -51,7 +52,7 @@ def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> Figure:
     return figure
 
 
-def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> Figure:
+def acceptance_over_time(sides: Sequence[SideRecord], locale: Locale) -> Chart:
     """Acceptance rate from the run's start to each sample of the engine's counters."""
     figure = empty("chart.acceptance", "chart.seconds", "chart.rate", locale)
     for index, side in enumerate(sides):

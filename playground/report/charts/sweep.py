@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from ..domain.sweep import Sweep
-from ..text import Locale
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import Locale
+
 from .acceptance import acceptance_needed
 from .better_draft import better_drafts
 from .curves import curves
-from .figure import Figure
+from .figure import Chart
 from .maps import maps
-from .swept import Swept
+from .swept import SweepContext
 from .trade_off import trade_offs
 
 
-def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Figure]:
+def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Chart]:
     """All charts of a sweep by name, in reading order; none, if it has ended without one measured point.
 
     Reads every chunk of points that were not read before.
     """
-    swept = Swept(sweep, locale)
+    swept = SweepContext(sweep, locale)
     if sweep.status != "running" and not any(swept.of(label) for label in swept.labels):
         # Axes and the marks of what failed say nothing that the table does not.
         return {}

@@ -7,18 +7,19 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-from ..domain.prediction import Prediction
-from ..domain.sweep import Sweep
-from ..domain.sweep_results import PointResult, SideResult, described, predictions, results, synthetic
-from ..text import Locale, say, say_problem
-from .figure import Figure, noted, titled
+from playground.domain.speculation.prediction import Prediction
+from playground.domain.sweep.analysis import PointResult, SideResult, described, predictions, results, synthetic
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import Locale, say, say_message
+
+from .figure import Chart, noted, titled
 from .knob_axis import KnobAxis
 
 FAILED = "#d55e00"
 
 
 @dataclass
-class Swept:
+class SweepContext:
     """A sweep as its charts see it. Made anew for each drawing."""
 
     sweep: Sweep
@@ -47,18 +48,18 @@ class Swept:
         """A point's values, for the text beside the pointer."""
         return escape(described(self.sweep, point.values))
 
-    def figure(self, title: str, x: str, y: str) -> Figure:
+    def figure(self, title: str, x: str, y: str) -> Chart:
         """Without data. What was prescribed, not reached, is marked."""
         mark = f" · {self.text('synthetic')}" if synthetic(self.sweep) else ""
         return titled(title + mark, x, y)
 
-    def against(self, axis: KnobAxis, title: str, y: str) -> Figure:
+    def against(self, axis: KnobAxis, title: str, y: str) -> Chart:
         """A figure over one knob; `y` is a message id."""
         figure = self.figure(title, "", say(y, self.locale))
         figure["layout"]["xaxis"] |= axis.layout()
         return figure
 
-    def finished(self, figure: Figure, x: KnobAxis) -> Figure:
+    def finished(self, figure: Chart, x: KnobAxis) -> Chart:
         """With the failed points at the bottom, whatever the figure's own height means."""
         failed = [point for point in self.points if point.problem is not None]
         if failed:
@@ -82,4 +83,4 @@ class Swept:
         }
 
     def _reason(self, point: PointResult) -> str:
-        return escape(say_problem(point.problem, self.locale)) if point.problem is not None else ""
+        return escape(say_message(point.problem, self.locale)) if point.problem is not None else ""

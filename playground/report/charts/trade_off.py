@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ..domain.sweep_results import PointResult, pareto_front
-from ..text import say
-from .figure import COLOURS, Figure, noted
+from playground.domain.sweep.analysis import PointResult, pareto_front
+from playground.i18n import say
+
+from .figure import COLOURS, Chart, noted
 from .knob_axis import short
-from .swept import Swept
+from .swept import SweepContext
 
 # Longer names lie over each other: they stand beside the pointer alone.
 LONGEST_NAME = 12
 
 
-def trade_offs(swept: Swept) -> dict[str, Figure]:
+def trade_offs(swept: SweepContext) -> dict[str, Chart]:
     return {f"trade_off_{name}": _trade_off(swept, name) for name in ("tpot", "e2el")}
 
 
-def _trade_off(swept: Swept, name: str) -> Figure:
+def _trade_off(swept: SweepContext, name: str) -> Chart:
     """Every side at every point; joined are those that no other one beats in both."""
     x, y = (say(f"chart.{one}", swept.locale) for one in (name, "throughput"))
     figure = swept.figure(swept.text(f"trade_off_{name}"), x, y)
@@ -53,7 +54,7 @@ def _trade_off(swept: Swept, name: str) -> Figure:
     return noted(figure, "curve.nothing", swept.locale)
 
 
-def _known(swept: Swept, label: str, name: str) -> list[tuple[float, float, PointResult]]:
+def _known(swept: SweepContext, label: str, name: str) -> list[tuple[float, float, PointResult]]:
     """Latency and throughput of one side at each point that has both."""
     return [
         (latency, rate, point)
@@ -66,7 +67,7 @@ def _name(point: PointResult) -> str:
     return ", ".join(short(value) for value in point.values)
 
 
-def _mark_front(figure: Figure, swept: Swept, front: Sequence[tuple[float, float]]) -> None:
+def _mark_front(figure: Chart, swept: SweepContext, front: Sequence[tuple[float, float]]) -> None:
     if front:
         ring = {"symbol": "circle-open", "size": 15, "color": "rgba(128,128,128,.9)", "line": {"width": 1.5}}
         figure["data"].append(

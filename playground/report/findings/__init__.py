@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from ..domain.records import Run
-from ..domain.rounds import rounds_of
-from . import capacity, conduct, speculation
-from .conduct import drift_of
-from .observed import Finding, Observed
+from playground.domain.record.run import Run
+from playground.domain.stats.rounds import rounds_of
+
+from . import capacity, soundness, speculation
+from .side_view import Finding, SideView
+from .soundness import drift_of
 from .speculation import sweep_findings
 
 __all__ = ["Finding", "drift_of", "findings", "sweep_findings"]
 
-Rule = Callable[[Observed], Finding | None]
+Rule = Callable[[SideView], Finding | None]
 
 # From counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
 RULES: tuple[Rule, ...] = (
@@ -29,9 +30,9 @@ RULES: tuple[Rule, ...] = (
 )
 # From times, or from many requests. What makes the figures doubtful comes first.
 MEASURED_RULES: tuple[Rule, ...] = (
-    conduct.failed_requests,
-    conduct.cold_start,
-    conduct.drift,
+    soundness.failed_requests,
+    soundness.cold_start,
+    soundness.drift,
     capacity.batch_limit,
     capacity.long_takes_cache,
     capacity.short_starved,
@@ -45,5 +46,5 @@ def findings(run: Run) -> list[Finding]:
     """Of a run that has ended. A race gets only what a contended race can support."""
     rules = RULES if run.measurement is None else (*MEASURED_RULES, *RULES)
     rounds = cache(partial(rounds_of, run))
-    sides = [Observed(run, side, rounds) for side in run.sides]
+    sides = [SideView(run, side, rounds) for side in run.sides]
     return [found for rule in rules for side in sides if (found := rule(side)) is not None]

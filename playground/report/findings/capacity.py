@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from statistics import median
 
-from ..domain.changes import Change
-from ..domain.records import Counters, RequestTrace
-from ..domain.workload import RampProfile
-from .observed import Finding, Observed
+from playground.domain.record.counters import Counters
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.change import Change
+from playground.domain.spec.workload import RampProfile
+
+from .side_view import Finding, SideView
 
 # With no more than half of the KV cache in use, twice as many requests fit.
 HALF = 0.5
@@ -29,7 +31,7 @@ LEAST_REQUESTS = 5
 PREFILL_SHARE = 512
 
 
-def batch_limit(side: Observed) -> Finding | None:
+def batch_limit(side: SideView) -> Finding | None:
     """Requests wait for a place in the batch while KV cache is free.
 
     Claim 1: max_num_seqs from 16 to 64 more than doubles throughput. Trouble: "batch too small, raise max_num_seqs
@@ -49,7 +51,7 @@ def batch_limit(side: Observed) -> Finding | None:
     return side.found("batch_limit", params, higher)
 
 
-def kv_full(side: Observed) -> Finding | None:
+def kv_full(side: SideView) -> Finding | None:
     """Requests were thrown out of the batch, or wait for room.
 
     vLLM's "Optimization and Tuning" on preemption: more KV cache (gpu_memory_utilization), or fewer at once
@@ -66,7 +68,7 @@ def kv_full(side: Observed) -> Finding | None:
     return side.found("kv_full", params, remedy="room")
 
 
-def long_takes_cache(side: Observed) -> Finding | None:
+def long_takes_cache(side: SideView) -> Finding | None:
     """Trouble: long sequences suddenly take all KV cache."""
     tokens = [_tokens(trace) for trace in side.requests]
     if side.engine is None or len(tokens) < LEAST_REQUESTS or not (_preemptions(side) or _full(side)):
@@ -82,7 +84,7 @@ def long_takes_cache(side: Observed) -> Finding | None:
     return side.found("long_takes_cache", params)
 
 
-def short_starved(side: Observed) -> Finding | None:
+def short_starved(side: SideView) -> Finding | None:
     """Short requests wait far longer for their first token while a long one is under way (claim 9)."""
     # Where the load itself grows, later ones wait longer in any case.
     if isinstance(side.profile, RampProfile):
@@ -117,12 +119,12 @@ def _tokens(trace: RequestTrace) -> int:
     return (trace.prompt_tokens or 0) + (trace.counted_tokens or 0)
 
 
-def _full(side: Observed) -> list[Counters]:
+def _full(side: SideView) -> list[Counters]:
     """Samples in which somebody waits and the KV cache has no room."""
     return [counters for counters in side.busy if counters.waiting and (counters.kv_cache_usage or 0) >= FULL]
 
 
-def _preemptions(side: Observed) -> int:
+def _preemptions(side: SideView) -> int:
     """Over all trials; where the counters are unknown, none that we know of."""
     pairs = [(trial.before, trial.after) for trial in side.record.trials]
     return sum((after.preemptions or 0) - (before.preemptions or 0) for before, after in pairs if before and after)

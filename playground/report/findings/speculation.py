@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..domain.changes import Change
-from ..domain.records import Problem
-from ..domain.speculation import SpeculationPoint, measured_point, step_cost
-from ..domain.statistics import Verdict
-from .observed import SPECULATION_OFF, Finding, Observed
+from playground.domain.message import Message
+from playground.domain.spec.change import Change
+from playground.domain.speculation.theory import SpeculationPoint, measured_point, step_cost
+from playground.domain.stats.verdicts import Verdict
+
+from .side_view import SPECULATION_OFF, Finding, SideView
 
 # A rate over so many drafts has a standard error of at most 0.5 / sqrt(25) = 10 percentage points.
 LEAST_DRAFTS = 25
@@ -25,7 +26,7 @@ LOW_COVERAGE = 0.5
 SHORT_MATCH = 2
 
 
-def below_break_even(side: Observed) -> Finding | None:
+def below_break_even(side: SideView) -> Finding | None:
     """Speculation clearly loses: the acceptance is below what this side's own step cost asks for.
 
     A position pays while its acceptance is above the cost of a drafted token (Leviathan et al. 2023, arXiv
@@ -42,7 +43,7 @@ def below_break_even(side: Observed) -> Finding | None:
     return side.found("below_break_even", params, SPECULATION_OFF)
 
 
-def draft_too_slow(side: Observed) -> Finding | None:
+def draft_too_slow(side: SideView) -> Finding | None:
     """A drafted token costs so much of a step that even a good acceptance would not pay for it."""
     if side.engine is None or side.engine.speculation.method != "draft_model":
         return None
@@ -52,7 +53,7 @@ def draft_too_slow(side: Observed) -> Finding | None:
     return side.found("draft_too_slow", {"cost": cost, "good": GOOD_ACCEPTANCE, "draft": side.engine.draft})
 
 
-def token_cost(side: Observed) -> float | None:
+def token_cost(side: SideView) -> float | None:
     """What a drafted token costs, its verification included, in steps without drafts: (r - 1) / k.
 
     r follows from what was measured (domain/speculation.py). It is the acceptance at which speculation breaks
@@ -67,7 +68,7 @@ def token_cost(side: Observed) -> float | None:
     return (step_cost(point) - 1) / length if point is not None else None
 
 
-def ttft_worse(side: Observed) -> Finding | None:
+def ttft_worse(side: SideView) -> Finding | None:
     """Claim 5, and a trouble: drafting is on the way to the first token. The whole interval must be below 1."""
     verdict = side.against_plain("ttft")
     if verdict is None or verdict.verdict != "slower":
@@ -77,7 +78,7 @@ def ttft_worse(side: Observed) -> Finding | None:
     return side.found("ttft_worse", _told(verdict), None if pays else SPECULATION_OFF)
 
 
-def nothing_accepted(side: Observed) -> Finding | None:
+def nothing_accepted(side: SideView) -> Finding | None:
     """A draft model of which only what fits by chance is accepted."""
     drafted = _drafted(side)
     if drafted is None or drafted["rate"] >= CHANCE:
@@ -85,7 +86,7 @@ def nothing_accepted(side: Observed) -> Finding | None:
     return side.found("nothing_accepted", drafted, SPECULATION_OFF)
 
 
-def low_acceptance(side: Observed) -> Finding | None:
+def low_acceptance(side: SideView) -> Finding | None:
     """Where nothing tells yet whether speculation pays: less than what practitioners found to pay.
 
     Only of drafts that cost a model's step: n-gram's are nearly free, and pay at less.
@@ -97,7 +98,7 @@ def low_acceptance(side: Observed) -> Finding | None:
     return side.found("low_acceptance", {**drafted, "poor": POOR_ACCEPTANCE})
 
 
-def low_coverage(side: Observed) -> Finding | None:
+def low_coverage(side: SideView) -> Finding | None:
     """Drafts are too rare to buy much, however good they are."""
     coverage, per_step = side.figures.draft_coverage, side.figures.tokens_per_step
     if side.engine is None or not side.engine.speculates or coverage is None or per_step is None:
@@ -132,12 +133,12 @@ def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Findin
         "speed_up": longest.speed_up,
         "best_speed_up": best.speed_up,
     }
-    seen, means, do = (Problem(f"finding.past_best_k_{part}", told) for part in ("seen", "means", "do"))
+    seen, means, do = (Message(f"finding.past_best_k_{part}", told) for part in ("seen", "means", "do"))
     change = Change("speculation.num_speculative_tokens", best.k)
     return [Finding("past_best_k", side, seen, means, do, change)]
 
 
-def _drafted(side: Observed) -> dict[str, float] | None:
+def _drafted(side: SideView) -> dict[str, float] | None:
     """How much of a second model's drafts was accepted, if there were enough to tell. A synthetic acceptance says
     nothing about the draft."""
     acceptance = side.acceptance

@@ -14,10 +14,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from .asking import OnProgress, Server, together
-from .domain.records import AccuracyEvidence, Task
-from .domain.workload import Conversation, Message, Sampling
-from .load.endpoint import Endpoint
+from playground.domain.record.evidence import AccuracyEvidence, Task
+from playground.domain.spec.workload import ChatMessage, Conversation, Sampling
+from playground.load.endpoint import Endpoint
+
+from .client import OnProgress, Server, together
 
 FOLDER = Path(__file__).parent / "tasks"
 GREEDY = Sampling(max_tokens=24)
@@ -81,6 +82,6 @@ def _conversation(question: str) -> Conversation:
     turns = [
         message
         for asked, answered in SHOWN
-        for message in (Message(role="user", content=asked), Message(role="assistant", content=answered))
+        for message in (ChatMessage(role="user", content=asked), ChatMessage(role="assistant", content=answered))
     ]
-    return (*turns, Message(role="user", content=question))
+    return (*turns, ChatMessage(role="user", content=question))

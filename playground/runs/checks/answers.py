@@ -9,11 +9,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from .asking import OnProgress, Server, together
-from .domain.outputs import TokenIds, check_greedy
-from .domain.records import OutputEvidence, Repeats, TopLogprobs
-from .domain.workload import Conversation, Sampling
-from .load.endpoint import PATHS, Endpoint
+from playground.domain.answers.equality import TokenIds, check_greedy
+from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
+from playground.domain.spec.workload import Conversation, Sampling
+from playground.load.endpoint import PATHS, Endpoint
+
+from .client import OnProgress, Server, together
 
 # Of each side's answers that differ from the baseline's, so many are looked into.
 LOOKED_INTO = 8

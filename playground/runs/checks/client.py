@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from .domain.workload import Conversation, Sampling
-from .load.endpoint import Endpoint
+from playground.domain.spec.workload import Conversation, Sampling
+from playground.load.endpoint import Endpoint
 
 AT_ONCE = 4
 

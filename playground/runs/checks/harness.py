@@ -20,14 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .asking import AT_ONCE, OnProgress
-from .domain.errors import InvalidInput
-from .domain.measurement import Harness
-from .domain.records import HarnessEvidence, HarnessScores, Problem, Run
-from .engine.runtime import quiet_environment
-from .load.endpoint import Endpoint
-from .load.forward import reachable
-from .processes import Guarded, run_lines
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.record.evidence import HarnessEvidence, HarnessScores
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Harness
+from playground.engine.runtime import quiet_environment
+from playground.load.endpoint import Endpoint
+from playground.load.forward import reachable
+from playground.processes import Guarded, run_lines
+
+from .client import AT_ONCE, OnProgress
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +50,7 @@ Key = tuple[str, str]
 
 
 @dataclass
-class Found:
+class InstalledHarness:
     """What one side came to. `scores`: task and metric -> question -> score; `lower`: where less is better."""
 
     version: str = ""
@@ -132,8 +135,8 @@ async def examine(
 ) -> HarnessEvidence:
     """Every side's score of every question. What fails is told in `problem`, beside what was found before; nothing
     of that raises. Cancel it to stop: its command ends."""
-    found = [Found() for _ in sides]
-    problem: Problem | None = None
+    found = [InstalledHarness() for _ in sides]
+    problem: Message | None = None
     for index, endpoint in enumerate(sides):
 
         def hear(done: int, total: int, before: int = index) -> None:
@@ -146,17 +149,17 @@ async def examine(
         except HarnessFailed as error:
             label = run.sides[index].label
             logger.error("run %s: lm-evaluation-harness on %s:\n%s", run.id, label, "\n".join(error.said))
-            problem = Problem("harness.failed", {"side": label, "said": error.reason, "run": run.id})
+            problem = Message("harness.failed", {"side": label, "said": error.reason, "run": run.id})
             break
     scores = tuple(_side_by_side(found))
     if problem is None and not scores:
-        problem = Problem("harness.no_scores")
+        problem = Message("harness.no_scores")
     return HarnessEvidence(found[0].version, scores, problem)
 
 
 async def _evaluated(
     plan: Harness, endpoint: Endpoint, timeout_s: float, hear: Callable[[int, int], None]
-) -> Found:
+) -> InstalledHarness:
     """Raises HarnessFailed."""
     with tempfile.TemporaryDirectory(prefix="harness-") as name:
         place = Path(name)
@@ -244,13 +247,13 @@ def environment() -> dict[str, str]:
     return {**kept, "no_proxy": direct, "NO_PROXY": direct}
 
 
-def _results(place: Path) -> Found:
+def _results(place: Path) -> InstalledHarness:
     """From the files that it leaves: one with all results, and for each task one with a line a question."""
     summary = next(place.rglob("results_*.json"), None)
     if summary is None:
         raise HarnessFailed(["no results"])
     results = json.loads(summary.read_text("utf-8"))
-    found = Found(str(results.get("lm_eval_version", "")))
+    found = InstalledHarness(str(results.get("lm_eval_version", "")))
     for file in sorted(place.rglob("samples_*.jsonl")):
         # samples_TASK_DATE.jsonl
         task = file.stem.removeprefix("samples_").rpartition("_")[0]
@@ -260,7 +263,7 @@ def _results(place: Path) -> Found:
     return found
 
 
-def _side_by_side(sides: Sequence[Found]) -> Iterator[HarnessScores]:
+def _side_by_side(sides: Sequence[InstalledHarness]) -> Iterator[HarnessScores]:
     for key in dict.fromkeys(key for own in sides for key in own.scores):
         questions = sorted({question for own in sides for question in own.scores.get(key, {})})
         rows = tuple(tuple(own.scores.get(key, {}).get(question) for question in questions) for own in sides)

@@ -10,14 +10,14 @@ from typing import Any
 
 import gradio as gr
 
-from ..compare import Comparison
-from ..domain.errors import HostBusy, PlaygroundError
-from ..domain.records import Mode, Status
-from ..host import Host
-from ..live import EXAMINING
-from ..text import Locale, say
-from . import message, view
-from .labels import label, visitor_locale
+from playground.domain.errors import HostBusy, PlaygroundError
+from playground.domain.record.run import Mode, Status
+from playground.i18n import Locale, say
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.runs.live import EXAMINING
+from playground.ui.shared import message, view
+from playground.ui.shared.labels import label, visitor_locale
 
 # Seconds between repaints. While something is measured the page must not take the engine's processor from it.
 REPAINT_S: dict[Mode, float] = {"race": 0.04, "measured": 0.5}
@@ -26,7 +26,7 @@ CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
 # What the page holds -> the run that it asks for. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
 # An error, what the page holds -> where it was typed, if that is known.
-Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.Place | None]
+Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | None]
 
 
 @dataclass

@@ -11,18 +11,19 @@ from typing import Any, get_args
 import gradio as gr
 from gradio.utils import get_upload_folder
 
-from .. import harness, prompts
-from ..domain.errors import InvalidInput, PlaygroundError
-from ..domain.measurement import Measurement, SyntheticPrompts
-from ..domain.records import Problem
-from ..domain.validation import ModelT, validate
-from ..domain.workload import Objective
-from ..presets import Preset, is_shipped
-from ..text import LOCALES, Locale, say, say_problem
-from . import view
+from playground import prompts
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.message import Message
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.workload import Objective
+from playground.domain.validation import ModelT, validate
+from playground.i18n import LOCALES, Locale, say, say_message
+from playground.presets import Preset, is_shipped
+from playground.runs.checks import harness
+from playground.ui.shared import view
 
 # Where an error's field is.
-WHERE = Problem("ui.measurement")
+WHERE = Message("ui.measurement")
 PROMPTS = ("own", *prompts.names(), "file", "synthetic")
 # Which fields belong to which kind of load.
 LOADS = {
@@ -120,7 +121,7 @@ def look_at_upload(asked: object) -> dict[str, Any]:
         path = _uploaded(given.get("path"))
         count = len(prompts.read(path))
     except PlaygroundError as error:
-        return {"good": False, "text": say_problem(error, locale)}
+        return {"good": False, "text": say_message(error, locale)}
     return {"good": True, "text": say("measure.uploaded", locale, file=path.name, count=count)}
 
 
@@ -231,8 +232,8 @@ def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str
         field, factor = SCALED.get(key, (key, None))
         if field not in given:
             raise
-        detail = error.params.get("detail") if factor is None else Problem("measure.out_of_range")
-        name = Problem(f"measure.{field}")
+        detail = error.params.get("detail") if factor is None else Message("measure.out_of_range")
+        name = Message(f"measure.{field}")
         raise InvalidInput(
             "measure.bad_field", where=WHERE, key=field, field=name, value=given[field], detail=detail
         ) from error

@@ -9,19 +9,20 @@ from typing import Any
 
 import gradio as gr
 
-from ..config import Config
-from ..domain import pasted
-from ..domain.errors import InvalidInput
-from ..domain.records import Problem
-from ..domain.settings import EngineSettings
-from ..domain.sides import Side
-from ..host import Host
-from ..text import Locale, say, say_problem
-from . import form
-from .form import SideForm
-from .labels import visitor_locale
-from .message import alert
-from .origin import filled_from
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.vllm_cli import paste
+from playground.i18n import Locale, say, say_message
+from playground.runs.host import Host
+from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.message import alert
+from playground.ui.shared.source import filled_from
+
+from . import side_form
+from .side_form import SideForm
 
 
 def wire(sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
@@ -34,8 +35,8 @@ def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -
     side = sides[index]
 
     def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        def filled() -> tuple[Side, Sequence[Problem]]:
-            found = pasted.read(given[side.pasted] or "")
+        def filled() -> tuple[Side, Sequence[Message]]:
+            found = paste.read(given[side.pasted] or "")
             settings, notes = allowed(host.config, found.settings, given[side.fields["runtime"]])
             labels = [str(given[one.fields["label"]]).strip() or "?" for one in sides]
             label = renamed(labels, index, filled_from(host, given[base]).sides, settings)
@@ -44,13 +45,13 @@ def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -
         return _changed(side, filled, visitor_locale(request), done=True)
 
     def on_flags(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return _changed(side, lambda: form.read(side, given), visitor_locale(request), done=False)
+        return _changed(side, lambda: side_form.read(side, given), visitor_locale(request), done=False)
 
     fields = set(side.fields.values())
     shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     labels = {one.fields["label"] for one in sides}
     # An update that comes before the knobs were ever shown would leave their component empty for good.
-    mounted = side.fill.click(lambda: gr.update(selected=form.KNOBS), None, side.engine, **shown)
+    mounted = side.fill.click(lambda: gr.update(selected=side_form.KNOBS), None, side.engine, **shown)
     mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **shown)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
 
@@ -67,24 +68,24 @@ def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings:
     return f"{label} ({index + 1})" if label in others else label
 
 
-def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Problem]]:
+def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Message]]:
     """What of pasted settings this host lets run, in the side's own runtime; a note on what was left out."""
     update: dict[str, Any] = {"runtime": runtime}
-    notes = list[Problem]()
+    notes = list[Message]()
     flags: dict[str, object] = {"flags": shlex.join(settings.extra_flags)}
     if settings.extra_flags and config.extra_flags:
-        notes.append(Problem("paste.extra", flags))
+        notes.append(Message("paste.extra", flags))
     elif settings.extra_flags:
         update["extra_flags"] = ()
-        notes.append(Problem("paste.extra_off", flags))
+        notes.append(Message("paste.extra_off", flags))
     if settings.trust_remote_code and not config.trust_remote_code:
         update["trust_remote_code"] = False
-        notes.append(Problem("paste.remote_code_off"))
+        notes.append(Message("paste.remote_code_off"))
     return settings.model_copy(update=update), notes
 
 
 def _changed(
-    side: SideForm, read: Callable[[], tuple[Side, Sequence[Problem]]], locale: Locale, *, done: bool
+    side: SideForm, read: Callable[[], tuple[Side, Sequence[Message]]], locale: Locale, *, done: bool
 ) -> dict[Any, Any]:
     """What the form shows then. Where something is wrong everything typed stays as it is."""
     try:
@@ -93,11 +94,11 @@ def _changed(
         return {side.notes: alert(error, locale)}
     if not notes and not done:
         return {side.notes: ""}
-    return {**form.updates(side, filled), side.notes: listed(notes, locale, done=done)}
+    return {**side_form.updates(side, filled), side.notes: listed(notes, locale, done=done)}
 
 
-def listed(notes: Sequence[Problem], locale: Locale, *, done: bool) -> str:
+def listed(notes: Sequence[Message], locale: Locale, *, done: bool) -> str:
     """The notes as a list."""
     first = f"<p>{escape(say('paste.done', locale))}</p>" if done else ""
-    items = "".join(f"<li>{escape(say_problem(note, locale))}</li>" for note in notes)
+    items = "".join(f"<li>{escape(say_message(note, locale))}</li>" for note in notes)
     return f'<div role="status">{first}<ul>{items}</ul></div>' if items else f'<div role="status">{first}</div>'

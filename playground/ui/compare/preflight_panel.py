@@ -10,19 +10,20 @@ from typing import Any
 
 import gradio as gr
 
-from .. import preflight, preflight_words
-from ..charts.figure import COLOURS
-from ..compare import Comparison
-from ..config import Config
-from ..domain.errors import PlaygroundError
-from ..domain.memory import GIB, Need
-from ..preflight import SideCheck
-from ..text import Locale, say
-from .labels import label, visitor_locale
-from .message import alert
+from playground.config import Config
+from playground.domain.errors import PlaygroundError
+from playground.domain.fit.memory import GIB, Need
+from playground.i18n import Locale, say
+from playground.report import preflight as report
+from playground.report.charts.figure import COLOURS
+from playground.runs import preflight
+from playground.runs.comparison import Comparison
+from playground.runs.preflight import SideCheck
+from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.message import alert
 
 # The same on every side, also where a part is missing.
-PART_COLOURS = dict(zip((*preflight_words.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
+PART_COLOURS = dict(zip((*report.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
 
 
 @dataclass
@@ -61,22 +62,20 @@ def shown(checks: Sequence[SideCheck], locale: Locale) -> str:
 
 
 def _card(check: SideCheck, largest: int, locale: Locale) -> str:
-    lines = "".join(f"<p>{escape(line)}</p>" for line in preflight_words.facts(check, locale))
+    lines = "".join(f"<p>{escape(line)}</p>" for line in report.facts(check, locale))
     reasons = "".join(
-        f'<li class="{concern.level}">{escape(reason)}</li>'
-        for concern, reason in zip(check.concerns, preflight_words.reasons(check, locale), strict=True)
+        f'<li class="{issue.level}">{escape(reason)}</li>'
+        for issue, reason in zip(check.issues, report.reasons(check, locale), strict=True)
     )
     bar = _bar(check.need, largest, locale) if check.need is not None else ""
-    title = (
-        f"<h3>{escape(check.label)}</h3><p><strong>{escape(preflight_words.headline(check, locale))}</strong></p>"
-    )
+    title = f"<h3>{escape(check.label)}</h3><p><strong>{escape(report.headline(check, locale))}</strong></p>"
     return f"<section>{title}{bar}{lines}<ul>{reasons}</ul></section>"
 
 
 def _bar(need: Need, largest: int, locale: Locale) -> str:
     """The parts side by side, the budget's end as a line, and a legend with the numbers."""
     pieces, legend = "", ""
-    for name, size in preflight_words.parts(need).items():
+    for name, size in report.parts(need).items():
         colour = PART_COLOURS[name]
         text = escape(say("preflight.part", locale, name=say(f"preflight.{name}", locale), gib=size / GIB))
         pieces += f'<span style="width:{100 * size / largest:.2f}%;background:{colour}" title="{text}"></span>'

@@ -10,15 +10,16 @@ from typing import Any
 
 import gradio as gr
 
-from ..domain.changes import Change
-from ..domain.errors import InvalidInput
-from ..domain.remedies import change_label, remedy_of
-from ..host import Host
-from ..text import say, say_problem
-from . import form
-from .form import SideForm
-from .labels import visitor_locale
-from .message import alert
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.change import Change
+from playground.engine.failures.remedies import change_label, remedy_of
+from playground.i18n import say, say_message
+from playground.runs.host import Host
+from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.message import alert
+
+from . import side_form
+from .side_form import SideForm
 from .side_values import field_of, more_fields, shown, text_of
 
 
@@ -29,7 +30,7 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
         locale = visitor_locale(request)
         followed = host.followed(event.run)
         run = followed.run if followed else await asyncio.to_thread(host.history.get, event.run)
-        same = form.knobs_as_they_are(sides, given)
+        same = side_form.knobs_as_they_are(sides, given)
         if run is None or (remedy := remedy_of(run.sides[event.side])) is None:
             return same
         change = remedy.changes[event.change]
@@ -37,7 +38,7 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
             edited = edits(sides[event.side], given, change)
         except InvalidInput as error:
             return {**same, message: alert(error, locale)}
-        shown = say_problem(change_label(change), locale)
+        shown = say_message(change_label(change), locale)
         made = say("change.made", locale, side=run.sides[event.side].label, change=shown)
         told = f'<p role="status">{escape(made)}</p>'
         return {**same, message: told, settings: gr.update(open=True), **edited}
@@ -56,16 +57,16 @@ def edits(side: SideForm, given: Mapping[Any, Any], change: Change) -> dict[Any,
     if change.key in ("speculation", "speculation.method"):
         there = shown(str(change.value), bool(given[fields["attached"]]))
         changed = {field: gr.update(visible=there[name]) for name, field in fields.items() if name in there}
-        return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=form.BASICS)}
+        return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=side_form.BASICS)}
     field, (section, _, name) = field_of(change.key), change.key.partition(".")
     value: object = change.value
     if section == "knobs":
         knobs = _replaced(json.loads(given[fields["knobs"]] or "{}"), name, change.value and text_of(change.value))
-        return {fields["knobs"]: json.dumps(knobs), side.engine: gr.update(selected=form.KNOBS)}
+        return {fields["knobs"]: json.dumps(knobs), side.engine: gr.update(selected=side_form.KNOBS)}
     if field == "more":
         more = _replaced(more_fields(given[fields["label"]], given[fields["more"]]), name, change.value)
         value = json.dumps(more) if more else ""
-    return {fields[field]: value, side.engine: gr.update(selected=form.BASICS)}
+    return {fields[field]: value, side.engine: gr.update(selected=side_form.BASICS)}
 
 
 def _replaced(fields: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:

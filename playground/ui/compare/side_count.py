@@ -9,13 +9,14 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
-from ..domain.errors import InvalidInput
-from ..domain.sides import LEAST_SIDES, MOST_SIDES, Side
-from . import form
-from .form import SideForm
-from .labels import label
-from .origin import sides_of, with_count
+from playground import presets
+from playground.domain.errors import InvalidInput
+from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Side
+from playground.ui.shared.labels import label
+from playground.ui.shared.source import sides_of, with_count
+
+from . import side_form
+from .side_form import SideForm
 
 
 @dataclass
@@ -51,10 +52,10 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> Non
     """`base`: what the forms were filled from, and how many of them count."""
 
     def on_add(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {**form.knobs_as_they_are(sides, given), **added(buttons, base, sides, given)}
+        return {**side_form.knobs_as_they_are(sides, given), **added(buttons, base, sides, given)}
 
     def on_remove(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {**form.knobs_as_they_are(sides, given), **removed(buttons, base, sides, given[base])}
+        return {**side_form.knobs_as_they_are(sides, given), **removed(buttons, base, sides, given[base])}
 
     outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
@@ -75,7 +76,7 @@ def added(
     return {
         base: with_count(given[base], count + 1),
         **updates(buttons, count + 1),
-        **form.updates(sides[count], side),
+        **side_form.updates(sides[count], side),
     }
 
 
@@ -87,7 +88,7 @@ def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], tex
     return {
         base: with_count(text, count - 1),
         **updates(buttons, count - 1),
-        **form.updates(sides[count - 1], None),
+        **side_form.updates(sides[count - 1], None),
     }
 
 
@@ -95,7 +96,7 @@ def _copy_of_last(sides: Sequence[SideForm], given: Mapping[Any, Any]) -> Side:
     """Under a name of its own. Where the last one can't be read, of the last that can."""
     for side in reversed(sides):
         try:
-            last, _ = form.read(side, given)
+            last, _ = side_form.read(side, given)
         except InvalidInput:
             continue
         break

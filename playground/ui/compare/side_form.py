@@ -8,17 +8,18 @@ from typing import Any
 
 import gradio as gr
 
-from .. import models
-from ..config import Config
-from ..domain.records import Problem
-from ..domain.settings import SPECULATION_METHODS, Knobs
-from ..domain.sides import Side
-from ..domain.validation import choices
-from ..engine import runtime
-from ..load.endpoint import PATHS
-from . import view
-from .labels import label
-from .message import Place
+from playground.config import Config
+from playground.domain.message import Message
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import SPECULATION_METHODS, Knobs
+from playground.domain.validation import choices
+from playground.engine import runtime
+from playground.load.endpoint import PATHS
+from playground.models import folders
+from playground.ui.shared import view
+from playground.ui.shared.labels import label
+from playground.ui.shared.message import FieldPlace
+
 from .side_values import field_of, shown, side_of, values_of
 
 # The ids of a side's tabs.
@@ -82,7 +83,7 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
             make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
         with gr.Tabs(visible=make.shown["engine"]) as engine:
             with gr.Tab(label("tab_basics"), id=BASICS, elem_id=f"side{index}-tab-{BASICS}"):
-                _models(make, models.known(config))
+                _models(make, folders.known(config))
             with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
                 _knobs(make, config)
     form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
@@ -163,18 +164,18 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     return changed
 
 
-def read(form: SideForm, given: Mapping[Any, Any]) -> tuple[Side, list[Problem]]:
+def read(form: SideForm, given: Mapping[Any, Any]) -> tuple[Side, list[Message]]:
     """Frozen settings from the form's values, and a note on each old name. InvalidInput names side and key."""
     return side_of({name: given[field] for name, field in form.fields.items()})
 
 
-def place_of(index: int, key: str) -> Place:
+def place_of(index: int, key: str) -> FieldPlace:
     """Where a dotted key of one side's settings is on the page."""
     name = field_of(key)
     if name in ("label", "base_url", "model", "api"):
-        return Place(f"#side{index}-{name} :is(input, textarea)", (FOLD,))
+        return FieldPlace(f"#side{index}-{name} :is(input, textarea)", (FOLD,))
     on_knobs = name in ("knobs", "runtime", "extra_flags", "trust_remote_code")
     folds = (FOLD, f"#side{index}-tab-{KNOBS if on_knobs else BASICS}-button")
     if name == "knobs":
-        return Place(f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]', folds)
-    return Place(f"#side{index}-{name} :is(input, textarea)", folds)
+        return FieldPlace(f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]', folds)
+    return FieldPlace(f"#side{index}-{name} :is(input, textarea)", folds)

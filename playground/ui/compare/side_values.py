@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from .. import models
-from ..domain.errors import InvalidInput
-from ..domain.old_names import modernised
-from ..domain.records import Problem
-from ..domain.settings import AttachedEndpoint, EngineSettings
-from ..domain.sides import Side
-from ..domain.validation import validate
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.domain.validation import validate
+from playground.domain.vllm_cli.old_names import modernised
+from playground.models import folders
 
 DRAFTING = ("draft_model", "eagle", "eagle3")
 LOOKUP = ("ngram", "ngram_gpu")
@@ -52,7 +52,7 @@ def values_of(side: Side) -> dict[str, Any]:
     settings, endpoint = side.engine, dict[str, Any]()
     if isinstance(settings, AttachedEndpoint):
         # The engine's fields are hidden, and hold what they begin with.
-        settings, endpoint = EngineSettings(target=models.EMBEDDED), settings.model_dump()
+        settings, endpoint = EngineSettings(target=folders.EMBEDDED), settings.model_dump()
     speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
     more = {key: value for key, value in speculation.items() if key not in SPECULATION}
     return {
@@ -80,7 +80,7 @@ def text_of(value: int | float | bool | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Problem]]:
+def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Message]]:
     """Frozen settings, and a note on each old name that was translated. InvalidInput names side and key."""
     name = str(values["label"]).strip() or "?"
     if values["attached"]:

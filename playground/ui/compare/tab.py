@@ -9,23 +9,26 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets
-from ..compare import Comparison
-from ..domain.errors import InvalidInput, PlaygroundError
-from ..domain.knobs import Case
-from ..domain.records import Mode, Problem
-from ..domain.sides import MOST_SIDES
-from ..domain.validation import validate
-from ..domain.workload import Workload
-from ..engine.devices import Machine
-from ..host import Host
-from ..presets import Preset
-from ..text import Locale, say
-from . import form, measure_form, paste, preflight_panel, remedies, runs, side_count, view
-from .labels import label, visitor_locale
-from .message import Place
-from .origin import filled_from, origin, preset_of
-from .runs import Controls
+from playground import presets
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.message import Message
+from playground.domain.record.run import Mode
+from playground.domain.spec.case import MOST_SIDES, Case
+from playground.domain.spec.workload import Workload
+from playground.domain.validation import validate
+from playground.engine.devices import Machine
+from playground.i18n import Locale, say
+from playground.presets import Preset
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.ui.shared import view
+from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.message import FieldPlace
+from playground.ui.shared.source import filled_from, origin, preset_of
+
+from . import controls, measure_form, preflight_panel, remedies, side_count, side_form
+from . import paste as paste_form
+from .controls import Controls
 
 ROLES = ("user", "assistant")
 
@@ -38,7 +41,7 @@ class CompareTab:
     preset: gr.Dropdown
     card: gr.HTML
     settings: gr.Accordion
-    sides: list[form.SideForm]
+    sides: list[side_form.SideForm]
     count: side_count.SideCount
     prompt: gr.Textbox
     system: gr.Textbox
@@ -92,7 +95,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings:
         with gr.Row():
             sides = [
-                form.build(
+                side_form.build(
                     host.config, index, first.sides[min(index, len(first.sides) - 1)], index < len(first.sides)
                 )
                 for index in range(MOST_SIDES)
@@ -110,7 +113,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2, elem_id="asked-turns")
     with gr.Accordion(label("measurement"), open=False, elem_id="measuring"):
         measurement = measure_form.build(first)
-    controls = runs.build()
+    buttons = controls.build()
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
         preset=preset,
@@ -128,7 +131,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         seed=seed,
         ignore_eos=ignore_eos,
         measurement=measurement,
-        controls=controls,
+        controls=buttons,
         preflight=preflight_panel.build(),
         panes=view.panes(applies=True),
         charts=view.chart_grid(),
@@ -150,13 +153,13 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
         return _comparison(tab, host, given, mode)
 
-    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> FieldPlace | None:
         return _place_of(tab, error, given)
 
-    runs.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
+    controls.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
-    paste.wire(tab.sides, tab.base, host)
+    paste_form.wire(tab.sides, tab.base, host)
     side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
@@ -173,7 +176,7 @@ def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mod
 def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
     """Turn what the page holds into frozen settings at once; also what it was filled from. Raises InvalidInput."""
     base = filled_from(host, given[tab.base])
-    sides = tuple(form.read(side, given)[0] for side in tab.sides[: len(base.sides)])
+    sides = tuple(side_form.read(side, given)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
         # The form has no field for the rest.
         **base.workload.sampling.model_dump(),
@@ -194,25 +197,25 @@ def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, P
         "sampling": sampling,
     }
     measurement, objective = measure_form.read(given[tab.measurement], base)
-    asked = validate(Workload, {**workload, "objective": objective}, where=Problem("ui.prompt"))
+    asked = validate(Workload, {**workload, "objective": objective}, where=Message("ui.prompt"))
     return Case(sides=sides, workload=asked, measurement=measurement), base
 
 
-def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> Place | None:
+def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> FieldPlace | None:
     """The field that an error is about."""
     params = error.params
     key, where = str(params.get("key", "")), params.get("side", params.get("where"))
     name = key.rpartition(".")[2]
     if not key:
         return None
-    if where == Problem("ui.prompt"):
-        return Place(
+    if where == Message("ui.prompt"):
+        return FieldPlace(
             f"#asked-{name} :is(input, textarea)", () if name == "prompt" else ("#sampling button.label-wrap",)
         )
     if where == measure_form.WHERE:
-        return Place(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
+        return FieldPlace(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
     labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
-    return form.place_of(labels.index(where), key) if where in labels else None
+    return side_form.place_of(labels.index(where), key) if where in labels else None
 
 
 def _turns(text: str) -> list[dict[str, str]]:
@@ -225,7 +228,7 @@ def _turns(text: str) -> list[dict[str, str]]:
         elif turns:
             turns[-1]["content"] += f"\n{line}"
         elif line.strip():
-            raise InvalidInput("ui.turns_bad", where=Problem("ui.prompt"), key="turns", line=number)
+            raise InvalidInput("ui.turns_bad", where=Message("ui.prompt"), key="turns", line=number)
     return turns
 
 
@@ -249,7 +252,7 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
         tab.measurement: measure_form.values(preset.measurement, workload.objective),
     }
     for index, side in enumerate(tab.sides):
-        changed |= form.updates(side, preset.sides[index] if index < len(preset.sides) else None)
+        changed |= side_form.updates(side, preset.sides[index] if index < len(preset.sides) else None)
     return changed
 
 
@@ -261,4 +264,4 @@ def card(preset: Preset, machine: Machine, locale: Locale) -> str:
         parts.append(f"<p>{escape(say('ui.needs', locale, what=needs))}</p>")
     if preset.gpu and not machine.gpus:
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
-    return "".join(parts) + (paste.listed(preset.notes, locale, done=False) if preset.notes else "")
+    return "".join(parts) + (paste_form.listed(preset.notes, locale, done=False) if preset.notes else "")

@@ -7,23 +7,26 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from ..config import Config
-from ..domain.records import Problem, Run
-from ..domain.settings import EngineSettings
-from ..domain.sides import Side
-from ..domain.sweep import Sweep
-from ..engine import runtime
-from ..engine.devices import Machine
-from ..export import Format, exported
-from ..host import Host
-from ..presets import Preset
-from ..text import Locale, say
-from . import compare_tab, sweep_tab, view
-from .compare_tab import CompareTab
-from .labels import visitor_locale
-from .origin import as_preset, found
-from .paste import allowed
-from .sweep_tab import SweepTab
+from playground.config import Config
+from playground.domain.message import Message
+from playground.domain.record.run import Run
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.sweep.plan import Sweep
+from playground.engine import runtime
+from playground.engine.devices import Machine
+from playground.i18n import Locale, say
+from playground.presets import Preset
+from playground.report.export import Format, exported
+from playground.runs.host import Host
+from playground.ui.compare import tab as compare_tab
+from playground.ui.compare.paste import allowed
+from playground.ui.compare.tab import CompareTab
+from playground.ui.shared import view
+from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.source import as_preset, found
+from playground.ui.sweep import tab as sweep_tab
+from playground.ui.sweep.tab import SweepTab
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -82,7 +85,7 @@ def allowed_here(config: Config, preset: Preset) -> Preset:
             usable = given if given in runtime.names(config) else runtime.DEFAULT
             engine, said = allowed(config, side.engine, usable)
             if usable != given:
-                said.append(Problem("kept.no_runtime", {"side": side.label, "runtime": given}))
+                said.append(Message("kept.no_runtime", {"side": side.label, "runtime": given}))
             # What stays is no news here.
             notes += said if engine != side.engine else []
             side = side.model_copy(update={"engine": engine})

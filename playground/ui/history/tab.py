@@ -9,12 +9,15 @@ from typing import Any
 
 import gradio as gr
 
-from ..host import Host
-from ..store import Summary
-from ..text import Locale, say
-from . import kept, sweep_view, view
-from .labels import label, visitor_locale
-from .sweep_view import SweepView
+from playground.i18n import Locale, say
+from playground.runs.host import Host
+from playground.store import Summary
+from playground.ui.shared import view
+from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.sweep import view as sweep_view
+from playground.ui.sweep.view import SweepView
+
+from . import actions as history_actions
 
 COLUMNS = ("time", "preset", "sides", "mode", "prompt", "status")
 
@@ -43,7 +46,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs, actions, sweep = view.run_list("runs"), kept.build(host), sweep_view.build("history-points")
+    runs, actions, sweep = view.run_list("runs"), history_actions.build(host), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
     return HistoryTab(tab, text, model, preset, refresh, note, runs, actions, sweep, panes, charts)
 
@@ -67,13 +70,13 @@ def wire(tab: HistoryTab, host: Host) -> None:
     def opened(event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         if (sweep := host.history.sweep(event.run)) is not None:
-            offered = {tab.kept: kept.offers(sweep, locale)}
+            offered = {tab.kept: history_actions.offers(sweep, locale)}
             return {**offered, **tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
             return gr.skip()
         panes, charts = view.shown(host.config, run, locale)
-        offered = {tab.kept: kept.offers(run, locale)}
+        offered = {tab.kept: history_actions.offers(run, locale)}
         return {**offered, **tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
 
     filters = [tab.text, tab.model, tab.preset]
@@ -81,7 +84,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
     outputs = [tab.kept, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.kept: kept.offers})
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.kept: history_actions.offers})
 
 
 def _cells(item: Summary, locale: Locale) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gradio as gr
 from gradio.i18n import I18nData
 
-from ..text import LOCALES, Locale, locale_of, table
+from playground.i18n import LOCALES, Locale, locale_of, table
 
 
 def _translations() -> dict[str, dict[str, str]]:

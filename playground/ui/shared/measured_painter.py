@@ -8,14 +8,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..compare import Comparison
-from ..conclusions import conclusions
-from ..config import Config
-from ..domain.records import Problem, RequestTrace, Run, SideRecord
-from ..domain.rounds import whole_rounds
-from ..live import EXAMINING
-from ..tables import STATISTICS, errors, tables
-from ..text import Locale, say, say_problem
+from playground.config import Config
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.record.traces import RequestTrace
+from playground.domain.stats.rounds import whole_rounds
+from playground.i18n import Locale, say, say_message
+from playground.report.conclusions import conclusions
+from playground.report.tables import STATISTICS, errors, tables
+from playground.runs.comparison import Comparison
+from playground.runs.live import EXAMINING
+
 from .painter import Painter, Stage
 
 HEADLINES = ("verdict.faster", "verdict.slower", "verdict.unclear", "verdict.none_yet")
@@ -28,7 +31,7 @@ class MeasuredPainter(Painter):
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         super().__init__(config, run, locale, comparison)
         self._rounds = 0
-        self._sentences: list[Problem] = []
+        self._sentences: list[Message] = []
         self._table: dict[str, Any] | None = None
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
@@ -56,14 +59,14 @@ class MeasuredPainter(Painter):
 
     def _said(self, headline: bool) -> str:
         said = [found for found in self._sentences if (found.message_id in HEADLINES) == headline]
-        return " ".join(say_problem(found, self._locale) for found in said)
+        return " ".join(say_message(found, self._locale) for found in said)
 
     def _note(self, now: float) -> str:
         run, locale = self._run, self._locale
         if run.status == "running":
             return f"{self._progress(now)} {self._said(headline=False)}".strip()
         if run.problem is not None:
-            return say_problem(run.problem, locale)
+            return say_message(run.problem, locale)
         return f"{self._said(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
 
     def _progress(self, now: float) -> str:
@@ -143,7 +146,7 @@ class MeasuredPainter(Painter):
         return {"title": title, "pairs": [self._pair(trace) for trace in shown]}
 
     def _pair(self, trace: RequestTrace) -> tuple[str, str]:
-        said = trace.output_text or (say_problem(trace.problem, self._locale) if trace.problem else "-")
+        said = trace.output_text or (say_message(trace.problem, self._locale) if trace.problem else "-")
         return _cut(trace.conversation[-1].content), _cut(said)
 
 

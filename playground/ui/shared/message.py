@@ -8,13 +8,14 @@ from html import escape
 
 import gradio as gr
 
-from ..domain.errors import PlaygroundError
-from ..text import Locale, say_problem
+from playground.domain.errors import PlaygroundError
+from playground.i18n import Locale, say_message
+
 from . import view
 
 
 @dataclass(frozen=True)
-class Place:
+class FieldPlace:
     """Where a field is on the page, as selectors: its own, and what unfolds it, outermost first."""
 
     field: str
@@ -31,7 +32,7 @@ def build() -> gr.HTML:
     )
 
 
-def alert(error: PlaygroundError, locale: Locale, place: Place | None = None) -> str:
+def alert(error: PlaygroundError, locale: Locale, place: FieldPlace | None = None) -> str:
     """An error as the page shows it. `place`: where it was typed."""
     at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
-    return f'<div class="alert" role="alert"{at}><p>{escape(say_problem(error, locale))}</p></div>'
+    return f'<div class="alert" role="alert"{at}><p>{escape(say_message(error, locale))}</p></div>'

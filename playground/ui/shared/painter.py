@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..charts.figure import COLOURS
-from ..compare import Comparison
-from ..config import Config
-from ..deploy import snippets
-from ..domain.records import Run, SideRecord
-from ..domain.remedies import change_label, remedy_of
-from ..domain.settings import AttachedEndpoint, EngineSettings
-from ..facts import limitations
-from ..findings import findings
-from ..text import Locale, say, say_problem
+from playground.config import Config
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.engine.failures.remedies import change_label, remedy_of
+from playground.i18n import Locale, say, say_message
+from playground.report.charts.figure import COLOURS
+from playground.report.deploy import snippets
+from playground.report.figures import limitations
+from playground.report.findings import findings
+from playground.runs.comparison import Comparison
 
 Stage = tuple[str, float | None]
 
@@ -66,7 +66,7 @@ class Painter:
             items = [
                 {
                     "colour": colours[found.side],
-                    "sentences": [say_problem(sentence, self._locale) for sentence in found.sentences],
+                    "sentences": [say_message(sentence, self._locale) for sentence in found.sentences],
                     "change": found.change and f"{found.change.key} = {found.change.value}",
                 }
                 for found in findings(self._run)
@@ -97,17 +97,17 @@ class Painter:
     def _place(self, side: SideRecord, *marks: str) -> str:
         """Where it runs, with these marks; of an attached endpoint also what can't be known."""
         place = " · ".join(part for part in (side.placement, *marks) if part)
-        known = [say_problem(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
+        known = [say_message(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
         return " · ".join([place, *known])
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
-        own = [say_problem(side.problem, self._locale)] if side.problem else []
+        own = [say_message(side.problem, self._locale)] if side.problem else []
         if not own and not lines:
             return None
         remedy = remedy_of(side)
-        changes = [say_problem(change_label(each), self._locale) for each in remedy.changes] if remedy else []
+        changes = [say_message(change_label(each), self._locale) for each in remedy.changes] if remedy else []
         return {
-            "lines": [*own, *([say_problem(remedy.advice, self._locale)] if remedy else []), *lines],
+            "lines": [*own, *([say_message(remedy.advice, self._locale)] if remedy else []), *lines],
             "changes": changes,
             "elsewhere": say("change.elsewhere", self._locale, changes=" · ".join(changes)),
             "log": side.log_tail,

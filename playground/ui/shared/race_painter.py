@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from .. import models
-from ..compare import Comparison
-from ..config import Config
-from ..domain.metrics import request_figures
-from ..domain.origins import token_origins
-from ..domain.records import Run, SideRecord
-from ..facts import facts, number, readable
-from ..text import Locale, say, say_problem
-from ..tokens import TokenText, token_text
+from playground.config import Config
+from playground.domain.record.metrics import request_figures
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.record.token_sources import token_origins
+from playground.i18n import Locale, say, say_message
+from playground.models import folders
+from playground.models.tokenizer import TokenText, token_text
+from playground.report.figures import facts, number, readable
+from playground.runs.comparison import Comparison
+
 from .painter import Painter, Stage
 
 # Repaints whose tokens are sent again, in case the page skipped one.
@@ -63,7 +64,7 @@ class RacePainter(Painter):
     def _note(self) -> str:
         run, locale = self._run, self._locale
         if run.problem is not None:
-            return say_problem(run.problem, locale)
+            return say_message(run.problem, locale)
         if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
             return ""
         contended = any(side.contended for side in run.sides)
@@ -94,7 +95,7 @@ class RacePainter(Painter):
             "command": side.command,
             "facts": facts(side, self._locale),
             "legend": self._legend(index),
-            "problem": self._problem(side, [say_problem(broken, self._locale)] if broken else []),
+            "problem": self._problem(side, [say_message(broken, self._locale)] if broken else []),
         }
 
     def _legend(self, index: int) -> list[tuple[str, str]]:
@@ -151,7 +152,7 @@ class _Answer:
         if all(flags):
             return [(text, 1)]
         if self._text is None:
-            self._text = token_text(models.local_folder(self._config, self._side.settings.target))
+            self._text = token_text(folders.local_folder(self._config, self._side.settings.target))
         pieces = self._text.split(text, ids)
         if pieces is None:
             return [(text, 1)]

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 
-from .. import presets
-from ..domain.errors import InvalidInput
-from ..domain.knobs import Case
-from ..domain.measurement import Measurement
-from ..domain.records import Run
-from ..domain.sides import LEAST_SIDES, MOST_SIDES, Side
-from ..domain.sweep import Sweep
-from ..host import Host
-from ..presets import Localised, Preset
-from ..text import LOCALES, say
+from playground import presets
+from playground.domain.errors import InvalidInput
+from playground.domain.record.run import Run
+from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
+from playground.domain.spec.measurement import Measurement
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import LOCALES, say
+from playground.presets import Localised, Preset
+from playground.runs.host import Host
 
 
 def origin(preset: Preset) -> str:

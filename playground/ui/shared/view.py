@@ -11,16 +11,17 @@ from typing import Any
 
 import gradio as gr
 
-from .. import charts
-from ..compare import Comparison
-from ..config import Config
-from ..domain.records import Run
-from ..text import Locale, say
+from playground.config import Config
+from playground.domain.record.run import Run
+from playground.i18n import Locale, say
+from playground.report import charts
+from playground.runs.comparison import Comparison
+
 from .measured_painter import MeasuredPainter
 from .painter import Painter
 from .race_painter import RacePainter
 
-ASSETS = Path(__file__).with_name("assets")
+ASSETS = Path(__file__).parents[1] / "assets"
 PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 PANES = """
 <p class="headline" role="status"></p><p class="note"></p>
@@ -91,7 +92,7 @@ class Drawer:
         self._run = run
         self._locale = locale
         self._rounds = -1
-        self._outcomes: dict[str, charts.Figure] = {}
+        self._outcomes: dict[str, charts.Chart] = {}
 
     def draw(self) -> str:
         """The charts' value."""

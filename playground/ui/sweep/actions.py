@@ -9,25 +9,38 @@ from typing import Any
 
 import gradio as gr
 
-from .. import presets, prompts
-from ..domain.errors import InvalidInput, PlaygroundError
-from ..domain.knobs import Case
-from ..domain.records import Problem
-from ..domain.sweep import MOST_SEARCHED, MOST_SWEPT, Estimate, Knob, Sweep, SweepPlan, parsed_values, points_of
-from ..domain.sweep_results import described
-from ..domain.validation import validate
-from ..host import Host
-from ..store import Summary
-from ..sweep import Sweeping, new_sweep, order_of
-from ..sweep_report import plan_sentences
-from ..text import Locale, say, say_problem
-from . import compare_tab, sweep_tab, sweep_view, view
-from .compare_tab import CompareTab
-from .labels import visitor_locale
-from .message import alert
-from .origin import preset_of
-from .sweep_painter import SweepPainter, progress
-from .sweep_tab import KnobFields, SweepTab
+from playground import presets, prompts
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.message import Message
+from playground.domain.spec.case import Case
+from playground.domain.sweep.analysis import described
+from playground.domain.sweep.plan import (
+    MOST_SEARCHED,
+    MOST_SWEPT,
+    Estimate,
+    Knob,
+    Sweep,
+    SweepPlan,
+    parsed_values,
+    points_of,
+)
+from playground.domain.validation import validate
+from playground.i18n import Locale, say, say_message
+from playground.report.sweep import plan_sentences
+from playground.runs.host import Host
+from playground.runs.sweep import SweepRun, new_sweep, order_of
+from playground.store import Summary
+from playground.ui.compare import tab as compare_tab
+from playground.ui.compare.tab import CompareTab
+from playground.ui.shared import view
+from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.message import alert
+from playground.ui.shared.source import preset_of
+
+from . import tab as sweep_tab
+from . import view as sweep_view
+from .painter import SweepPainter, progress
+from .tab import KnobFields, SweepTab
 
 # Seconds between repaints: what is measured needs the processor.
 REPAINT_S = 1.0
@@ -134,7 +147,7 @@ class Sweeps:
     async def _begin(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         tab, host = self._tab, self._host
         host.open()
-        sweeping = await asyncio.to_thread(host.sweeping, sweep)
+        sweeping = await asyncio.to_thread(host.sweep_run, sweep)
         told = await asyncio.to_thread(host.estimate, sweep)
         await host.start(sweeping, say("host.page", locale))
         shown = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
@@ -177,10 +190,10 @@ class Sweeps:
         shown[tab.go_on] |= usable
         return {**shown, tab.watch: gr.update(visible=self._running() is not None)}
 
-    def _followed(self, sweep_id: str) -> Sweeping | None:
+    def _followed(self, sweep_id: str) -> SweepRun | None:
         return self._host.followed_sweep(sweep_id) if sweep_id else None
 
-    def _running(self) -> Sweeping | None:
+    def _running(self) -> SweepRun | None:
         latest = self._host.latest_sweep
         return latest if latest is not None and not latest.finished else None
 
@@ -225,7 +238,7 @@ class Sweeps:
             raise InvalidInput("whatif.no_knob")
         knobs = [_knob(fields, given, case, search) for fields in wanted]
         values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
-        plan = validate(SweepPlan, values, where=Problem("ui.tab_sweep"))
+        plan = validate(SweepPlan, values, where=Message("ui.tab_sweep"))
         return new_sweep(plan, case, preset_of(case, base))
 
 
@@ -259,7 +272,7 @@ def _named(one: Summary, locale: Locale) -> str:
 
 def _plan(sweep: Sweep, told: Estimate, locale: Locale) -> str:
     """What it will take, and the points in the order in which they are measured."""
-    said = "".join(f"<p>{escape(say_problem(sentence, locale))}</p>" for sentence in plan_sentences(told))
+    said = "".join(f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in plan_sentences(told))
     if sweep.plan.search:
         return said
     points = "".join(f"<li>{escape(described(sweep, point.values))}</li>" for point in order_of(sweep).left)

@@ -7,18 +7,18 @@ import time
 from dataclasses import replace
 from html import escape
 
-from ..charts import sweep_charts
-from ..compare import Comparison
-from ..config import Config
-from ..domain.recommendation import recommended_side
-from ..domain.rounds import whole_rounds
-from ..domain.sweep import PointRecord, Sweep
-from ..domain.sweep_results import described, shown
-from ..sweep import Sweeping
-from ..sweep_report import conclusions_of
-from ..sweep_tables import point_table
-from ..text import Locale, say, say_problem
-from .painter import deployed
+from playground.config import Config
+from playground.domain.stats.rounds import whole_rounds
+from playground.domain.sweep.analysis import described, shown
+from playground.domain.sweep.plan import PointRecord, Sweep
+from playground.domain.sweep.recommendation import recommended_side
+from playground.i18n import Locale, say, say_message
+from playground.report.charts import sweep_charts
+from playground.report.sweep import conclusions_of
+from playground.report.sweep_table import point_table
+from playground.runs.comparison import Comparison
+from playground.runs.sweep import SweepRun
+from playground.ui.shared.painter import deployed
 
 # Of the time, the share that painting a sweep under way may take from what is measured.
 SHARE = 0.05
@@ -50,7 +50,7 @@ class SweepPainter:
         locale, done = self._locale, sum(point.settled for point in sweep.points)
         parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
-        sentences = [say_problem(found, locale) for found in conclusions_of(sweep)]
+        sentences = [say_message(found, locale) for found in conclusions_of(sweep)]
         if sweep.status != "running":
             sentences.append(say("race.saved", locale, id=sweep.id))
         lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
@@ -93,7 +93,7 @@ def _at_rest(sweep: Sweep) -> Sweep:
     return replace(sweep, points=points)
 
 
-def progress(sweeping: Sweeping, locale: Locale) -> str:
+def progress(sweeping: SweepRun, locale: Locale) -> str:
     """Which point is under way and what it does, and how long the others will take."""
     sweep, current = sweeping.sweep, sweeping.current
     if sweeping.finished:

@@ -8,14 +8,16 @@ from typing import Any
 
 import gradio as gr
 
-from ..domain.knobs import ACCEPTANCE, ALIASES, PLAIN, SPECULATION, WORKLOAD_KNOBS
-from ..domain.settings import Knobs
-from ..domain.sweep import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, value_text
-from ..presets import Preset
-from ..text import Locale, say
-from . import sweep_view, view
-from .labels import label
-from .sweep_view import SweepView
+from playground.domain.spec.settings import Knobs
+from playground.domain.sweep.knobs import ACCEPTANCE, ALIASES, PLAIN, SPECULATION, WORKLOAD_KNOBS
+from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, value_text
+from playground.i18n import Locale, say
+from playground.presets import Preset
+from playground.ui.shared import view
+from playground.ui.shared.labels import label
+
+from . import view as sweep_view
+from .view import SweepView
 
 MINUTES = 30
 # By the knob's number.

@@ -8,14 +8,15 @@ from typing import Any
 
 import gradio as gr
 
-from ..config import Config
-from ..domain.records import Run
-from ..domain.sweep import Sweep
-from ..host import Host
-from ..text import Locale
-from . import view
-from .labels import visitor_locale
-from .sweep_painter import SweepPainter
+from playground.config import Config
+from playground.domain.record.run import Run
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import Locale
+from playground.runs.host import Host
+from playground.ui.shared import view
+from playground.ui.shared.labels import visitor_locale
+
+from .painter import SweepPainter
 
 Offers = Callable[[Run, Locale], str]
 

@@ -11,28 +11,29 @@ from math import comb, inf
 from typing import Any
 
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply, Steady
-from measured_run import measured_run
+from report.test_schema import check
+from runs.test_attached import at, attached
+from runs.test_comparison import fake_runtime, host  # noqa: F401
 from scipy.stats import binomtest
-from test_attached import at, attached
-from test_compare import fake_runtime, host  # noqa: F401
-from test_schema import check
+from support.fake_server import FakeServer, Reply, Steady
+from support.measured_run import measured_run
+from support.waiting import until
 
-from playground import accuracy
-from playground.accuracy import SHOWN, examine, tasks
-from playground.asking import AT_ONCE
-from playground.conclusions import conclusions
-from playground.domain.accuracy import Z, accuracy_of, is_right, mcnemar, statements, tango, wilson
-from playground.domain.measurement import Measurement
-from playground.domain.records import AccuracyEvidence, Run, Task
-from playground.domain.rounds import rounds_of, run_verdicts
-from playground.domain.workload import ConcurrencyProfile, Sampling, Workload
-from playground.host import Host
+from playground.domain.answers.accuracy import Z, accuracy_of, is_right, mcnemar, statements, tango, wilson
+from playground.domain.record.evidence import AccuracyEvidence, Task
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.i18n import LOCALES, say_message
 from playground.load.endpoint import Endpoint
-from playground.report import compare_document
-from playground.tables import tables
-from playground.text import LOCALES, say_problem
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.report.tables import tables
+from playground.runs.checks import accuracy
+from playground.runs.checks.accuracy import SHOWN, examine, tasks
+from playground.runs.checks.client import AT_ONCE
+from playground.runs.host import Host
 
 RIGHT, WRONG = "Paris", "Rome"
 TASK = Task("What is the capital of France?", (RIGHT,))
@@ -190,7 +191,7 @@ def test_statements(second: list[str | None], told: list[str]) -> None:
     assert [one.message_id.removeprefix("accuracy.") for one in said] == told
     assert conclusions(run)[-len(said) :] == said
     for locale in LOCALES:
-        assert all("plain" in say_problem(one, locale) or "quick" in say_problem(one, locale) for one in said)
+        assert all("plain" in say_message(one, locale) or "quick" in say_message(one, locale) for one in said)
         assert tables(run, locale).single[-1].cells[0] == ["50% (25% - 75%)"]
 
 

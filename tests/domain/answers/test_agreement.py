@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playground.domain.agreement import (
+from playground.domain.answers.agreement import (
     Agreement,
     GreedyAgreement,
     SampledAgreement,
@@ -15,21 +15,14 @@ from playground.domain.agreement import (
     dtype_of,
     near_tie_nats,
 )
-from playground.domain.outputs import TokenIds
-from playground.domain.records import (
-    Chunk,
-    OutputEvidence,
-    Problem,
-    Repeats,
-    RequestTrace,
-    Run,
-    SideRecord,
-    TopLogprobs,
-    Trial,
-)
-from playground.domain.settings import EngineSettings, Knobs
-from playground.domain.workload import Message, Workload
-from playground.text import LOCALES, say_problem
+from playground.domain.answers.equality import TokenIds
+from playground.domain.message import Message
+from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.workload import ChatMessage, Workload
+from playground.i18n import LOCALES, say_message
 
 # The first prompt's answers differ by a near-tie in bfloat16, the second's for real, the third's unexplained.
 BASELINE: list[TokenIds | None] = [[1, 2], [1, 1, 1, 2], [4, 5], [6], None]
@@ -89,9 +82,9 @@ def test_every_side_is_held_against_the_first() -> None:
 def said(found: Agreement) -> str:
     """Its message id, and the cause's within it; it can be said in all languages."""
     problem = found.statement()
-    assert all(say_problem(problem, locale) for locale in LOCALES)
+    assert all(say_message(problem, locale) for locale in LOCALES)
     cause = problem.params.get("cause")
-    return f"{problem.message_id} {cause.message_id}" if isinstance(cause, Problem) else problem.message_id
+    return f"{problem.message_id} {cause.message_id}" if isinstance(cause, Message) else problem.message_id
 
 
 @pytest.mark.parametrize(
@@ -113,7 +106,7 @@ def test_statement(prompts: list[int], logprobs: tuple[TopLogprobs, ...], messag
 
 
 def test_a_statement_gives_the_figures() -> None:
-    sentence = say_problem(greedy([0, 1, 2, 3], NEAR + REAL).statement())
+    sentence = say_message(greedy([0, 1, 2, 3], NEAR + REAL).statement())
     assert "1 of 4 answers are identical" in sentence
     assert "3 not, the first after 1 equal tokens" in sentence
     assert "real difference" in sentence.lower()
@@ -162,14 +155,14 @@ def test_dtype(command: str, knob: str | None, dtype: str | None) -> None:
 
 
 def asked(text: str, ids: tuple[int, ...] | None = (1, 2), **more: Any) -> RequestTrace:
-    conversation = (Message(role="user", content=text),)
+    conversation = (ChatMessage(role="user", content=text),)
     return RequestTrace(conversation, chunks=[Chunk(1.0, 2, "ab", ids)], **{"ended": True, **more})
 
 
 def test_answers_go_by_what_was_asked() -> None:
     """An answer cut short must not pass for one that differs, nor one to another prompt."""
     first = [asked("p"), asked("q", (5,)), asked("p", (9,)), asked("r", None), asked("s", ended=False)]
-    second = [asked("q", problem=Problem("stream.cut")), asked("elsewhere"), asked("p", (3,)), asked("q", (6,))]
+    second = [asked("q", problem=Message("stream.cut")), asked("elsewhere"), asked("p", (3,)), asked("q", (6,))]
     sides = [
         SideRecord(str(number), EngineSettings(target="t"), trials=trials)
         for number, trials in enumerate([[Trial(requests=first)], [Trial(requests=second), Trial(round=1)], []])

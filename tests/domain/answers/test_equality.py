@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from playground.domain.outputs import (
+from playground.domain.answers.equality import (
     NEAR_TIE_NATS,
     Divergence,
     Kind,
@@ -18,7 +18,7 @@ from playground.domain.outputs import (
     detectable_shift,
     samples_needed,
 )
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
 
 
 def test_greedy() -> None:
@@ -186,4 +186,4 @@ def test_the_same_seed_gives_the_same_p_value() -> None:
 def test_statement(a: list[list[int]], b: list[list[int]], message_id: str) -> None:
     said = check_sampled(a, b).statement()
     assert said.message_id == message_id
-    assert all(say_problem(said, locale) for locale in LOCALES)
+    assert all(say_message(said, locale) for locale in LOCALES)

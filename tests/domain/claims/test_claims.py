@@ -9,29 +9,31 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from test_schema import check
+from report.test_schema import check
 
 from playground import presets
-from playground.claims import claim_of
-from playground.conclusions import conclusions
-from playground.domain.claims import CLAIMS, ClaimName, Figure, Standing
-from playground.domain.evidence import mean_answer
-from playground.domain.ratios import Ratio, mean, quotient
-from playground.domain.records import Chunk, Problem, RequestTrace, Run, SideRecord, Trial
-from playground.domain.statistics import Verdict, compare
-from playground.domain.sweep import Sweep
-from playground.domain.workload import Conversation, Message, WavesProfile
-from playground.report import compare_document
-from playground.sweep import new_sweep
-from playground.sweep_report import conclusions_of, sweep_document
-from playground.text import LOCALES, say_problem
+from playground.domain.claims.claims import CLAIMS, ClaimedFigure, ClaimName, Standing
+from playground.domain.claims.evidence import mean_answer
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.workload import ChatMessage, Conversation, WavesProfile
+from playground.domain.stats.ratios import Ratio, mean, quotient
+from playground.domain.stats.verdicts import Verdict, compare
+from playground.domain.sweep.plan import Sweep
+from playground.i18n import LOCALES, say_message
+from playground.report.claims import claim_of
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.report.sweep import conclusions_of, sweep_document
+from playground.runs.sweep import new_sweep
 
 TOKENS = 11
 GAP_MS = 20.0
 # Each round is off by so much, one way and the other: 1% of noise, and no trend.
 NOISE = (1.01, 0.99, 1.0, 1.01, 0.99, 1.0)
-ASK: Conversation = (Message(role="user", content="a short one"),)
-LONG: Conversation = (Message(role="user", content="a long one"),)
+ASK: Conversation = (ChatMessage(role="user", content="a short one"),)
+LONG: Conversation = (ChatMessage(role="user", content="a long one"),)
 
 
 def request(sent_ms: float, ms: float, asks: Conversation = ASK) -> RequestTrace:
@@ -90,7 +92,7 @@ def standing(subject: Run | Sweep) -> Standing:
     concluded = conclusions(subject) if isinstance(subject, Run) else conclusions_of(subject)
     assert concluded[-3:] == found.sentences()
     for locale in LOCALES:
-        said = [say_problem(sentence, locale) for sentence in found.sentences()]
+        said = [say_message(sentence, locale) for sentence in found.sentences()]
         if isinstance(subject, Run):
             told = check("compare", compare_document(subject, locale))["claim"]
         else:
@@ -199,7 +201,7 @@ def test_a_static_batch_answers_when_its_longest_has_ended() -> None:
     plain = presets.load("smollm2-continuous-vs-static").measurement.profile
     assert mean_answer(trial, WavesProfile(concurrency=4, requests=8)) == pytest.approx(1000)
     assert mean_answer(trial, plain) == pytest.approx(775)
-    trial.requests[-1].problem = Problem("stream.cut")
+    trial.requests[-1].problem = Message("stream.cut")
     assert mean_answer(trial, plain) is None
 
 
@@ -345,5 +347,5 @@ def test_quotients_and_means_cover_the_truth() -> None:
 
 
 def test_a_figure_that_is_only_told_decides_nothing() -> None:
-    assert Figure(None).standing == "holds"
-    assert Figure(None, least=1.0).standing == "can't be said here"
+    assert ClaimedFigure(None).standing == "holds"
+    assert ClaimedFigure(None, least=1.0).standing == "can't be said here"

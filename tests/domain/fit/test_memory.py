@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shapes import CONFIGS, decoder
+from support.shapes import CONFIGS, decoder
 
-from playground.domain.changes import Change
-from playground.domain.concerns import Concern
-from playground.domain.fit import NeedOf, Place, concerns
-from playground.domain.kv_cache import kv_bytes, kv_element_bytes
-from playground.domain.memory import GIB, MIB, Device, Model, Need, graph_sizes, need
-from playground.domain.settings import EngineSettings
-from playground.domain.shape import ModelShape
-from playground.domain.weights import Tensor, weight_bytes
+from playground.domain.fit.engine_fit import DeviceRoom, NeedOf, issues
+from playground.domain.fit.issue import FitIssue
+from playground.domain.fit.kv_cache import kv_bytes, kv_element_bytes
+from playground.domain.fit.memory import GIB, MIB, Device, Model, Need, graph_sizes, need
+from playground.domain.fit.shape import ModelShape
+from playground.domain.fit.weights import Tensor, weight_bytes
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
 
 REPORTS = json.loads(Path(__file__).with_name("memory_reports.json").read_text(encoding="utf-8"))
 H200 = Device(
@@ -259,11 +259,11 @@ def found_for(
     device: Device,
     knobs: dict[str, Any] | None = None,
     draft: str | None = None,
-    place: Place | None = None,
+    place: DeviceRoom | None = None,
     before: tuple[Need, ...] = (),
-) -> list[Concern]:
+) -> list[FitIssue]:
     models, need_of = of(target, device, draft)
-    return concerns(settings(knobs, draft), models, place or Place(device), need_of, before)
+    return issues(settings(knobs, draft), models, place or DeviceRoom(device), need_of, before)
 
 
 def test_nothing_speaks_against_what_fits() -> None:
@@ -272,60 +272,60 @@ def test_nothing_speaks_against_what_fits() -> None:
 
 def test_weights_larger_than_the_card() -> None:
     """70B in bfloat16 on 24 GB: certain; no change on one card mends it."""
-    (concern,) = found_for("llama-70b", L4)
-    assert (concern.problem.message_id, concern.certain) == ("preflight.weights_too_big", True)
-    assert concern.remedies == ()
-    (concern,) = found_for("llama-70b", H200, {"max_model_len": 8192})
-    assert (Change("knobs.quantization", "fp8"),) in concern.remedies
+    (issue,) = found_for("llama-70b", L4)
+    assert (issue.problem.message_id, issue.certain) == ("preflight.weights_too_big", True)
+    assert issue.remedies == ()
+    (issue,) = found_for("llama-70b", H200, {"max_model_len": 8192})
+    assert (Change("knobs.quantization", "fp8"),) in issue.remedies
 
 
 def test_one_sequence_must_fit() -> None:
     """7B on 24 GB: 15 GiB of weights leave room for some 100,000 tokens, not for the full length in float32."""
-    (concern,) = found_for("7b", L4, {"gpu_memory_utilization": 0.62, "max_model_len": 32_768})
-    assert (concern.problem.message_id, concern.certain) == ("preflight.no_sequence", True)
-    for remedy in concern.remedies:
+    (issue,) = found_for("7b", L4, {"gpu_memory_utilization": 0.62, "max_model_len": 32_768})
+    assert (issue.problem.message_id, issue.certain) == ("preflight.no_sequence", True)
+    for remedy in issue.remedies:
         changed = settings({"gpu_memory_utilization": 0.62, "max_model_len": 32_768})
         for change in remedy:
             changed = change.apply(changed)
         after = need(changed, Model(shape("7b")), None, L4)
         assert after is not None
         assert after.fits, remedy
-    assert {remedy[0].key for remedy in concern.remedies} >= {"knobs.gpu_memory_utilization"}
+    assert {remedy[0].key for remedy in issue.remedies} >= {"knobs.gpu_memory_utilization"}
 
 
 def test_a_tight_estimate_only_warns_of_what_is_uncertain() -> None:
     """Where only the allowances are too much it is no certainty, and a start is not refused."""
     least = needed("7b", L4, {"max_model_len": 1024})
     share = (least.weights + least.kv_sequence + 300 * MIB) / L4.total_bytes
-    (concern,) = found_for("7b", L4, {"max_model_len": 1024, "gpu_memory_utilization": round(share, 3)})
-    assert (concern.problem.message_id, concern.certain) == ("preflight.too_tight", False)
+    (issue,) = found_for("7b", L4, {"max_model_len": 1024, "gpu_memory_utilization": round(share, 3)})
+    assert (issue.problem.message_id, issue.certain) == ("preflight.too_tight", False)
 
 
 def test_a_window_makes_it_uncertain() -> None:
-    (concern,) = found_for("mistral-7b-v0.1", L4, {"gpu_memory_utilization": 0.57})
-    assert concern.level == "blocking"
-    assert not concern.certain
+    (issue,) = found_for("mistral-7b-v0.1", L4, {"gpu_memory_utilization": 0.57})
+    assert issue.level == "blocking"
+    assert not issue.certain
 
 
 def test_flags_that_are_not_read_make_it_uncertain() -> None:
     models, need_of = of("llama-70b", L4)
     offloading = settings().model_copy(update={"extra_flags": ("--cpu-offload-gb", "200")})
-    (concern,) = concerns(offloading, models, Place(L4), need_of)
-    assert not concern.certain
+    (issue,) = issues(offloading, models, DeviceRoom(L4), need_of)
+    assert not issue.certain
 
 
 def test_a_cpu_cache_that_is_too_small_for_one_sequence() -> None:
     big = Device("cpu", "a processor", 64 * GIB, 64 * GIB, 1 * GIB)
-    (concern,) = found_for("7b", big, {"dtype": "bfloat16", "max_model_len": 32_768})
-    assert (concern.problem.message_id, concern.certain) == ("preflight.no_sequence", True)
-    assert (Change("knobs.kv_cache_memory_bytes", 2 * GIB),) in concern.remedies
-    assert any(remedy[0].key == "knobs.max_model_len" for remedy in concern.remedies)
+    (issue,) = found_for("7b", big, {"dtype": "bfloat16", "max_model_len": 32_768})
+    assert (issue.problem.message_id, issue.certain) == ("preflight.no_sequence", True)
+    assert (Change("knobs.kv_cache_memory_bytes", 2 * GIB),) in issue.remedies
+    assert any(remedy[0].key == "knobs.max_model_len" for remedy in issue.remedies)
 
 
 def test_longer_than_the_model_is_told_and_left_to_vllm() -> None:
-    (concern,) = found_for("7b", H200, {"max_model_len": 100_000})
-    assert (concern.level, concern.certain) == ("warning", False)
-    assert concern.remedies == ((Change("knobs.max_model_len", 32_768),),)
+    (issue,) = found_for("7b", H200, {"max_model_len": 100_000})
+    assert (issue.level, issue.certain) == ("warning", False)
+    assert issue.remedies == ((Change("knobs.max_model_len", 32_768),),)
 
 
 def test_without_any_length_it_is_unknown() -> None:
@@ -338,13 +338,13 @@ def test_without_any_length_it_is_unknown() -> None:
 def test_two_that_ask_for_nine_tenths_each() -> None:
     knobs = {"gpu_memory_utilization": 0.9}
     first = needed("7b", H200, knobs)
-    (concern,) = found_for("7b", H200, knobs, place=Place(H200, 2), before=(first,))
-    assert (concern.problem.message_id, concern.certain) == ("preflight.together", True)
+    (issue,) = found_for("7b", H200, knobs, place=DeviceRoom(H200, 2), before=(first,))
+    assert (issue.problem.message_id, issue.certain) == ("preflight.together", True)
     half = {"gpu_memory_utilization": 0.45}
-    assert found_for("7b", H200, half, place=Place(H200, 2), before=(needed("7b", H200, half),)) == []
+    assert found_for("7b", H200, half, place=DeviceRoom(H200, 2), before=(needed("7b", H200, half),)) == []
 
 
 def test_what_is_in_use_now_only_warns() -> None:
     used = Device("cuda", "NVIDIA H200", H200.total_bytes, 20 * GIB)
-    (concern,) = found_for("7b", used)
-    assert (concern.problem.message_id, concern.level) == ("preflight.not_free", "warning")
+    (issue,) = found_for("7b", used)
+    assert (issue.problem.message_id, issue.level) == ("preflight.not_free", "warning")

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from shapes import CONFIGS
+from support.shapes import CONFIGS
 
-from playground.domain.changes import Change
-from playground.domain.memory import Model
-from playground.domain.pair import Abilities, Pair, Partner, Tokens, check
-from playground.domain.settings import EngineSettings
-from playground.domain.shape import ModelShape
-from playground.domain.workload import Sampling
+from playground.domain.fit.memory import Model
+from playground.domain.fit.pair import Abilities, Pair, Partner, Tokens, check
+from playground.domain.fit.shape import ModelShape
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Sampling
 
 WORDS = Tokens(
     vocabulary={f"\u0120w{number}": number for number in range(100)},
@@ -47,11 +47,11 @@ def drafted(draft: Partner, runtime: Abilities = GPU, **more: Any) -> Pair:
 
 
 def ids(pair: Pair) -> list[str]:
-    return [concern.problem.message_id.removeprefix("preflight.") for concern in pair.concerns]
+    return [issue.problem.message_id.removeprefix("preflight.") for issue in pair.issues]
 
 
 def certain(pair: Pair) -> list[str]:
-    return [each.problem.message_id.removeprefix("preflight.") for each in pair.concerns if each.certain]
+    return [each.problem.message_id.removeprefix("preflight.") for each in pair.issues if each.certain]
 
 
 def test_a_fitting_pair_works() -> None:
@@ -62,14 +62,14 @@ def test_a_fitting_pair_works() -> None:
 
 def test_speculation_off_has_no_pair() -> None:
     pair = checked({"method": "off"})
-    assert (pair.verdict, pair.concerns) == (None, ())
+    assert (pair.verdict, pair.issues) == (None, ())
 
 
 def test_same_tokens_padded_to_other_sizes() -> None:
     """Qwen2.5: 152,064 in the 7B, 151,936 in its smaller ones. vLLM refuses that."""
     pair = drafted(partner("0.5b", vocab_size=151_936))
     assert (pair.verdict, certain(pair)) == ("will not work", ["padding"])
-    assert (Change("speculation.use_heterogeneous_vocab", True),) in pair.concerns[0].remedies
+    assert (Change("speculation.use_heterogeneous_vocab", True),) in pair.issues[0].remedies
     mended = drafted(partner("0.5b", vocab_size=151_936), use_heterogeneous_vocab=True)
     assert (mended.verdict, ids(mended)) == ("works", ["heterogeneous_same", "small_draft"])
 
@@ -92,7 +92,7 @@ def test_other_sizes_and_other_tokens() -> None:
     pair = drafted(partner("0.5b", OTHER, vocab_size=32_000))
     assert certain(pair) == ["vocabulary_size"]
     without = drafted(partner("0.5b", OTHER, vocab_size=32_000), replace(GPU, heterogeneous=False))
-    assert without.concerns[0].remedies == ((Change("speculation", "off"),),)
+    assert without.issues[0].remedies == ((Change("speculation", "off"),),)
 
 
 def test_a_few_other_tokens() -> None:
@@ -101,7 +101,7 @@ def test_a_few_other_tokens() -> None:
     pair = drafted(partner("0.5b", tokens))
     assert pair.verdict == "works, but"
     assert ids(pair) == ["some_tokens", "added_tokens", "small_draft"]
-    (count,) = [each.problem.params["count"] for each in pair.concerns if "count" in each.problem.params]
+    (count,) = [each.problem.params["count"] for each in pair.issues if "count" in each.problem.params]
     assert count == 2
 
 
@@ -126,7 +126,7 @@ def test_heterogeneous_vocabulary_and_its_limits() -> None:
     fewer = replace(OTHER, vocabulary=dict(list(OTHER.vocabulary.items())[:50]))
     pair = drafted(partner("0.5b", fewer, vocab_size=32_000), use_heterogeneous_vocab=True)
     assert pair.verdict == "works, but"
-    assert pair.concerns[0].problem.params["percent"] == pytest.approx(100 * 51 / 101)
+    assert pair.issues[0].problem.params["percent"] == pytest.approx(100 * 51 / 101)
     old = drafted(partner("0.5b", OTHER), replace(GPU, heterogeneous=False), use_heterogeneous_vocab=True)
     assert certain(old) == ["no_heterogeneous"]
     random = {"use_heterogeneous_vocab": True, "draft_sample_method": "probabilistic"}
@@ -140,8 +140,8 @@ def test_size_ratio(draft: str, message_id: str | None) -> None:
 
 def test_a_draft_with_a_shorter_context() -> None:
     pair = checked({"method": "draft_model", "model": "d"}, partner("0.5b", max_position_embeddings=2048))
-    (concern,) = [each for each in pair.concerns if each.problem.message_id == "preflight.draft_context"]
-    assert concern.problem.params == {"draft": 2048, "target": 32_768}
+    (issue,) = [each for each in pair.issues if each.problem.message_id == "preflight.draft_context"]
+    assert issue.problem.params == {"draft": 2048, "target": 32_768}
     short = {"max_model_len": 2048}
     pair = checked(
         {"method": "draft_model", "model": "d"}, partner("0.5b", max_position_embeddings=2048), knobs=short
@@ -167,4 +167,4 @@ def test_mtp_needs_layers() -> None:
 def test_min_p_is_refused_under_speculation() -> None:
     assert certain(checked({"method": "ngram"}, min_p=0.1)) == ["min_p"]
     assert checked({"method": "ngram"}, min_p=0.0).verdict == "works"
-    assert checked({"method": "off"}, min_p=0.1).concerns == ()
+    assert checked({"method": "off"}, min_p=0.1).issues == ()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from playground.domain.metrics import goodput, objective_value
-from playground.domain.records import Chunk, Problem, RequestTrace
-from playground.domain.workload import Limits, Message
+from playground.domain.message import Message
+from playground.domain.record.metrics import goodput, objective_value
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.workload import ChatMessage, Limits
 
-CONVERSATION = (Message(role="user", content="x"),)
+CONVERSATION = (ChatMessage(role="user", content="x"),)
 
 
-def trace(*chunks: tuple[float, int | None], sent: float = 0, problem: Problem | None = None) -> RequestTrace:
+def trace(*chunks: tuple[float, int | None], sent: float = 0, problem: Message | None = None) -> RequestTrace:
     made = [Chunk(ms, tokens, "x") for ms, tokens in chunks]
     return RequestTrace(CONVERSATION, sent_ms=sent, chunks=made, problem=problem, ended=True)
 
@@ -47,7 +48,7 @@ def test_goodput(limits: Limits, expected: float) -> None:
         ([trace((100, None), (1000, None))], Limits(tpot_ms=5), None),
         ([trace((100, None), (1000, None))], Limits(ttft_ms=100), 1),
         ([trace((100, None), (1000, None))], Limits(ttft_ms=50, tpot_ms=5), 0),
-        ([QUICK, trace((100, 1), (1000, 9), problem=Problem("stream.cut"))], Limits(), 1),
+        ([QUICK, trace((100, 1), (1000, 9), problem=Message("stream.cut"))], Limits(), 1),
         ([SINGLE, SLOW], Limits(tpot_ms=1), 1),
     ],
     ids=["no request", "no token", "unknown", "not asked", "broken anyway", "failed", "single token"],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from playground.domain.metrics import (
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters
+from playground.domain.record.metrics import (
     Acceptance,
     Distribution,
     acceptance_between,
@@ -14,11 +16,12 @@ from playground.domain.metrics import (
     side_figures,
     trace_figures,
 )
-from playground.domain.records import Chunk, Counters, Problem, RequestTrace, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.workload import Limits, Message
+from playground.domain.record.run import SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import ChatMessage, Limits
 
-CONVERSATION = (Message(role="user", content="x"),)
+CONVERSATION = (ChatMessage(role="user", content="x"),)
 OFF = EngineSettings(target="t")
 NGRAM = EngineSettings(target="t", speculation=Ngram())
 
@@ -183,7 +186,7 @@ def test_throughput_is_from_first_send_to_last_token() -> None:
 
 
 def test_errors_are_counted_by_kind() -> None:
-    broken = [trace((10, 1), problem=Problem(f"stream.{kind}")) for kind in ("cut", "cut", "http")]
+    broken = [trace((10, 1), problem=Message(f"stream.{kind}")) for kind in ("cut", "cut", "http")]
     figures = side_figures(SideRecord("A", OFF, trials=[Trial(requests=[*broken, trace((10, 1), (20, 1))])]))
     assert figures.errors == {"stream.cut": 2, "stream.http": 1}
     assert figures.requests == 4
@@ -229,7 +232,7 @@ def test_one_uncounted_request_makes_the_sum_unknown() -> None:
 
 def test_goodput_counts_requests_that_kept_to_every_limit() -> None:
     fast, slow, broken = trace((10, 1), (20, 1)), trace((10, 1), (90, 1)), trace((10, 1), (20, 1))
-    broken.problem = Problem("stream.cut", {})
+    broken.problem = Message("stream.cut", {})
     side = SideRecord("A", OFF, trials=[Trial(requests=[fast, slow, broken])])
     figures = side_figures(side, Limits(ttft_ms=50, tpot_ms=20))
     assert figures.goodput_requests_per_s == pytest.approx(1 / 0.09)
@@ -255,7 +258,7 @@ def test_an_endpoint_of_unknown_speculation_has_unknown_tokens_per_step() -> Non
 
 
 def test_a_request_that_failed_before_its_first_token_hides_nothing() -> None:
-    refused = trace(problem=Problem("stream.http"))
+    refused = trace(problem=Message("stream.http"))
     figures = trace_figures([refused, trace((10, 1), (20, 1))])
     assert figures.output_tokens == 2
     assert figures.itl_ms is not None

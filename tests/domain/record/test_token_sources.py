@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from playground.domain.origins import estimated_origins, settled_origins, token_origins
-from playground.domain.records import Chunk, RequestTrace, StepArrays
-from playground.domain.workload import Message
+from playground.domain.record.token_sources import estimated_origins, settled_origins, token_origins
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.workload import ChatMessage
 
 
 def drawn(origins: list[bool] | None) -> str | None:
@@ -89,7 +89,7 @@ def test_settled_is_never_wrong(accepted: tuple[int, ...], plain: int) -> None:
 
 def trace(*sizes: int | None, steps: StepArrays | None = None) -> RequestTrace:
     chunks = [Chunk(float(number), size, "x") for number, size in enumerate(sizes)]
-    return RequestTrace((Message(role="user", content="x"),), chunks=chunks, steps=steps)
+    return RequestTrace((ChatMessage(role="user", content="x"),), chunks=chunks, steps=steps)
 
 
 @pytest.mark.parametrize(

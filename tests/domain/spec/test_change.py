@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from playground.domain.changes import Change
-from playground.domain.settings import EngineSettings, Knobs, Ngram, SpeculationOff
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings, Knobs, Ngram, SpeculationOff
 
 SIDE = EngineSettings(target="m", speculation=Ngram(num_speculative_tokens=3), knobs=Knobs(max_num_seqs=8))
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram, SpeculationOff
-from playground.domain.workload import Message, Sampling, Workload
+from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram, SpeculationOff
+from playground.domain.spec.workload import ChatMessage, Sampling, Workload
 
 
 def test_equal_settings_are_equal_keys() -> None:
@@ -116,7 +116,7 @@ def test_default_speculation_is_off() -> None:
 
 
 def test_conversation_order() -> None:
-    turns = (Message(role="user", content="1"), Message(role="assistant", content="2"))
+    turns = (ChatMessage(role="user", content="1"), ChatMessage(role="assistant", content="2"))
     made = Workload(prompt="3", system="0", turns=turns).conversation
     assert [message.content for message in made] == ["0", "1", "2", "3"]
     assert [message.role for message in made] == ["system", "user", "assistant", "user"]

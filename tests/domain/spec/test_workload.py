@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from playground.domain.schedule import Planned, schedule
-from playground.domain.workload import (
-    ConcurrencyProfile,
-    LoadProfile,
-    RampProfile,
-    RateProfile,
-    WavesProfile,
-)
+from playground.domain.spec.schedule import Planned, schedule
+from playground.domain.spec.workload import ConcurrencyProfile, LoadProfile, RampProfile, RateProfile, WavesProfile
 
 PROFILES = [
     ConcurrencyProfile(concurrency=4, requests=40),

@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from playground.domain.metrics import side_figures
-from playground.domain.prediction import PredictionError, accuracy, fit_costs, leave_one_out, predict
-from playground.domain.records import Chunk, Counters, Problem, RequestTrace, SideRecord, Trial
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.speculation import (
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters
+from playground.domain.record.metrics import side_figures
+from playground.domain.record.run import SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import ChatMessage
+from playground.domain.speculation.prediction import PredictionError, accuracy, fit_costs, leave_one_out, predict
+from playground.domain.speculation.theory import (
     SpeculationPoint,
     best_k,
     better_draft,
@@ -32,9 +36,8 @@ from playground.domain.speculation import (
     step_cost,
     tokens_per_step,
 )
-from playground.domain.statistics import Verdict
-from playground.domain.workload import Message
-from playground.text import LOCALES, say_problem
+from playground.domain.stats.verdicts import Verdict
+from playground.i18n import LOCALES, say_message
 
 KS = (1, 2, 3, 5, 8)
 ROUNDS = 8
@@ -367,7 +370,7 @@ def test_a_point_from_a_runs_figures() -> None:
     counted = Counters(running=0, waiting=0, drafts=20, draft_tokens=60, accepted_tokens=40)
     after = replace(counted, accepted_per_position=(18, 12, 10))
     chunks = [Chunk(10, 1, "x"), Chunk(510, 100, "x")]
-    request = RequestTrace((Message(role="user", content="x"),), chunks=chunks, ended=True)
+    request = RequestTrace((ChatMessage(role="user", content="x"),), chunks=chunks, ended=True)
     trial = Trial(requests=[request], before=Counters(running=0, waiting=0), after=after)
     side = SideRecord("B", EngineSettings(target="m", speculation=Ngram()), trials=[trial])
     verdict = Verdict("B", "A", "tpot", "faster", 1.25, (1.2, 1.3), 8)
@@ -382,7 +385,7 @@ def test_a_point_from_a_runs_figures() -> None:
     assert measured_point(3, 1, verdict, side_figures(side)) is None
 
 
-def sentences() -> list[Problem]:
+def sentences() -> list[Message]:
     unmeasured = [exact(k, linear) for k in (2, 5, 8)]
     measured = [exact(k, linear, spread=0.02) for k in (2, 5)]
     predictions = [*predict(unmeasured, [3]), *predict(measured, [3]), *predict(measured[:1], [3])]
@@ -404,5 +407,5 @@ def test_every_statement_can_be_said() -> None:
     assert len({problem.message_id for problem in said}) == len(said) == 13
     for problem in said:
         for locale in LOCALES:
-            assert "{" not in say_problem(problem, locale)
-    assert "more than 50% of the draft tokens" in say_problem(break_even(1, 1.5))
+            assert "{" not in say_message(problem, locale)
+    assert "more than 50% of the draft tokens" in say_message(break_even(1, 1.5))

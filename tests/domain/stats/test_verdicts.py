@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from playground.domain.records import Problem
-from playground.domain.statistics import (
+from playground.domain.message import Message
+from playground.domain.stats.verdicts import (
     MIN_ROUNDS,
     TARGET_WIDTH,
     RoundValues,
@@ -22,7 +22,7 @@ from playground.domain.statistics import (
     narrow_enough,
     trend_p,
 )
-from playground.text import LOCALES, say_problem
+from playground.i18n import LOCALES, say_message
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 TRIALS = 40
@@ -260,7 +260,7 @@ def test_reason(a: list[float], b: list[float], outcome: str, reason: str | None
     found = compare(with_noise(a, b), "B", "A", "throughput", 0.05)
     assert (found.verdict, found.reason and found.reason.message_id) == (outcome, reason)
     if found.reason:
-        assert all(say_problem(found.reason, locale) for locale in LOCALES)
+        assert all(say_message(found.reason, locale) for locale in LOCALES)
 
 
 @pytest.mark.parametrize(
@@ -283,14 +283,14 @@ def test_trend(values: list[float], low: float, high: float) -> None:
 def test_headline(locale: str, metric: str, b: float) -> None:
     rounds = rounds_of([10 * w for w in WOBBLE], [b] * 6)
     said = headline(compare(rounds, "B", "A", metric), [40, 40])  # type: ignore[arg-type]
-    assert isinstance(said, Problem)
-    sentence = say_problem(said, locale)  # type: ignore[arg-type]
+    assert isinstance(said, Message)
+    sentence = say_message(said, locale)  # type: ignore[arg-type]
     assert "40" in sentence
     assert "95%" in sentence
 
 
 def test_headline_without_an_interval() -> None:
-    assert "No verdict" in say_problem(headline(compare([], "B", "A", "tpot"), []))
+    assert "No verdict" in say_message(headline(compare([], "B", "A", "tpot"), []))
 
 
 def test_left_out_rounds_are_told_and_take_the_verdict() -> None:
@@ -301,7 +301,7 @@ def test_left_out_rounds_are_told_and_take_the_verdict() -> None:
         rounds[number]["B"] = None
     found = compare(rounds, "B", "A", "tpot")
     assert found.verdict == "no clear difference"
-    assert found.reason == Problem("verdict.left_out", {"left": 2, "rounds": len(rounds)})
+    assert found.reason == Message("verdict.left_out", {"left": 2, "rounds": len(rounds)})
     # One in ten may be missing; it is told all the same.
     found = compare([*rounds, *[{"A": 10.0, "B": 5.0}] * 10], "B", "A", "tpot")
     assert found.verdict == "faster"

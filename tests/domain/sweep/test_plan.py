@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from playground.domain.changes import Value
 from playground.domain.errors import InvalidInput
-from playground.domain.knobs import NAMES, Case, changed
-from playground.domain.measurement import Measurement, SyntheticPrompts
-from playground.domain.settings import AttachedEndpoint, DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.sides import Side
-from playground.domain.sweep import (
+from playground.domain.spec.case import Case, Side
+from playground.domain.spec.change import Value
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.settings import AttachedEndpoint, DraftModel, EngineSettings, Knobs, Ngram
+from playground.domain.spec.workload import ConcurrencyProfile, Sampling, WavesProfile, Workload
+from playground.domain.sweep.knobs import NAMES, changed
+from playground.domain.sweep.plan import (
     MOST_VALUES,
     Knob,
     SweepPlan,
@@ -23,7 +24,6 @@ from playground.domain.sweep import (
     parsed_knob,
     points_of,
 )
-from playground.domain.workload import ConcurrencyProfile, Sampling, WavesProfile, Workload
 
 OFF = Side(label="off", engine=EngineSettings(target="m"))
 NGRAM = Side(label="ngram", engine=EngineSettings(target="m", speculation=Ngram(num_speculative_tokens=5)))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sweep_run
-from sweep_run import base_case, made_sweep
+from support import sweep_run
+from support.sweep_run import base_case, made_sweep
 
 from playground.config import Config
-from playground.domain.recommendation import best_by_circumstance, recommendation, recommended_side
-from playground.domain.records import Problem
-from playground.domain.settings import EngineSettings, Ngram
-from playground.domain.speculation import SpeculationPoint, known_cost, measured_point
-from playground.domain.sweep_results import OverRounds, over_rounds, prediction_errors, predictions, results
-from playground.domain.workload import Limits
-from playground.sweep_report import conclusions_of
-from playground.text import LOCALES, say_problem
-from playground.ui.sweep_painter import SweepPainter
+from playground.domain.message import Message
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import Limits
+from playground.domain.speculation.theory import SpeculationPoint, known_cost, measured_point
+from playground.domain.sweep.analysis import OverRounds, over_rounds, prediction_errors, predictions, results
+from playground.domain.sweep.recommendation import best_by_circumstance, recommendation, recommended_side
+from playground.i18n import LOCALES, say_message
+from playground.report.sweep import conclusions_of
+from playground.ui.sweep.painter import SweepPainter
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_where_all_sides_turn_a_point_that_fails_requests_is_not_the_best() -> N
     run = sweep.points[1].run
     assert run is not None
     for side in run.sides:
-        side.trials[0].requests[0].problem = Problem("stream.cut")
+        side.trials[0].requests[0].problem = Message("stream.cut")
     best = recommendation(sweep)
     assert (best.values, best.reason.message_id) == ((1,), "sweep.only_one")
 
@@ -98,7 +98,7 @@ def test_rounds_without_a_verdict_are_not_called_too_few() -> None:
     for point, found in zip(sweep.points, results(sweep), strict=True):
         verdict = found.sides[1].verdict
         assert verdict is not None
-        moving = replace(verdict, verdict="no clear difference", reason=Problem("verdict.ratio_moves"))
+        moving = replace(verdict, verdict="no clear difference", reason=Message("verdict.ratio_moves"))
         point.result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=moving)))
     assert recommendation(sweep).reason.message_id == "sweep.no_verdict"
 
@@ -128,7 +128,7 @@ def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:
     assert side is not None
     assert side.verdict is not None
     sound = measured_point(3, 1, side.verdict, side.figures)
-    moving = replace(side.verdict, verdict="no clear difference", reason=Problem("verdict.ratio_moves"))
+    moving = replace(side.verdict, verdict="no clear difference", reason=Message("verdict.ratio_moves"))
     withheld = measured_point(3, 1, moving, side.figures)
     assert sound is not None
     assert sound.interval is not None
@@ -142,7 +142,7 @@ def test_what_is_best_depends_on_a_circumstance() -> None:
     told = [sentence.params["under"] for sentence in best_by_circumstance(sweep)]
     assert told == ["concurrency = 1", "concurrency = 8"]
     for locale in LOCALES:
-        assert all(say_problem(sentence, locale) for sentence in conclusions_of(sweep))
+        assert all(say_message(sentence, locale) for sentence in conclusions_of(sweep))
 
 
 def test_a_circumstance_alone_recommends_nothing() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from playground import presets
 from playground.config import Config
-from playground.domain import pasted
 from playground.domain.errors import InvalidInput
-from playground.domain.old_names import OLD_NAMES, modernised
-from playground.domain.settings import EngineSettings
-from playground.text import LOCALES, say_problem
-from playground.ui import paste
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.vllm_cli import paste
+from playground.domain.vllm_cli.old_names import OLD_NAMES, modernised
+from playground.i18n import LOCALES, say_message
+from playground.ui.compare import paste as paste_form
 
 # seeds.md's table: what users type, and where it goes. None: nothing takes it.
 SEEDS = {
@@ -68,7 +68,7 @@ def test_each_name_of_the_articles(name: str, way: str, tmp_path: Path) -> None:
             "module": f"python3 -m vllm.entrypoints.openai.api_server --model m {' '.join(words)}",
             "python": f"LLM(model='m', {', '.join(f'{one}={its!r}' for one, its in given.items())})",
         }[way]
-        settings, notes = pasted.read(text).settings, pasted.read(text).notes
+        settings, notes = paste.read(text).settings, paste.read(text).notes
     elif way == "extra flags":
         made, notes = modernised({"target": "m", "extra_flags": words}, where="A")
         settings = EngineSettings.model_validate(made)
@@ -86,7 +86,7 @@ def test_each_name_of_the_articles(name: str, way: str, tmp_path: Path) -> None:
         expected = "float16" if value == "half" else value
         assert at(settings, key) == expected
     translated = name in OLD_NAMES or value == "half"
-    said = [say_problem(note, locale) for note in notes for locale in LOCALES]
+    said = [say_message(note, locale) for note in notes for locale in LOCALES]
     assert any(name in sentence for sentence in said) == translated
     if name in OLD_NAMES and key is not None:
         assert any(name in sentence and key.rpartition(".")[2] in sentence for sentence in said)
@@ -107,7 +107,7 @@ def _preset(folder: Path, where: str, lines: list[str]) -> Path:
 def test_every_old_name_is_explained_in_full(name: str) -> None:
     old = OLD_NAMES[name]
     for locale in LOCALES:
-        sentence = say_problem(old.explained(name), locale)
+        sentence = say_message(old.explained(name), locale)
         assert name in sentence
         assert "{" not in sentence
     if old.now is not None:
@@ -174,14 +174,14 @@ def test_every_old_name_is_explained_in_full(name: str) -> None:
     ],
 )
 def test_pasted(text: str, expected: dict[str, Any]) -> None:
-    shown = pasted.read(text).settings.model_dump(exclude_none=True, exclude_defaults=True)
+    shown = paste.read(text).settings.model_dump(exclude_none=True, exclude_defaults=True)
     assert shown == {"target": "m", **expected}
 
 
 @pytest.mark.parametrize("method", ["draft_model", "eagle", "eagle3"])
 def test_the_method_that_vllm_would_take(method: str) -> None:
     model = {"draft_model": "small", "eagle": "x/EAGLE-m", "eagle3": "x/m-Eagle3"}[method]
-    found = pasted.read(f"LLM('m', speculative_config={{'model': '{model}', 'num_speculative_tokens': 2}})")
+    found = paste.read(f"LLM('m', speculative_config={{'model': '{model}', 'num_speculative_tokens': 2}})")
     assert found.settings.speculation.method == method
     assert [note.message_id for note in found.notes] == ["paste.method"]
 
@@ -197,8 +197,8 @@ def test_the_method_that_vllm_would_take(method: str) -> None:
     ],
 )
 def test_a_typo_is_told(typed: str, meant: str | None) -> None:
-    found = pasted.read(f"vllm serve m --{typed} 64")
-    said = [say_problem(note) for note in found.notes if note.message_id == "paste.typo"]
+    found = paste.read(f"vllm serve m --{typed} 64")
+    said = [say_message(note) for note in found.notes if note.message_id == "paste.typo"]
     assert said == ([f"--{typed.replace('_', '-')}: did you mean --{meant}?"] if meant else [])
     # It may be a flag that the runtime knows: it is kept, and refused where it starts.
     assert found.settings.extra_flags == (f"--{typed.replace('_', '-')}", "64")
@@ -207,26 +207,26 @@ def test_a_typo_is_told(typed: str, meant: str | None) -> None:
 def test_a_preset_s_label_goes_with_its_settings() -> None:
     preset = presets.load(presets.EMBEDDED).sides
     labels = [side.label for side in preset]
-    plain = pasted.read("vllm serve m --max-num-seqs 8").settings
-    drafting = pasted.read("vllm serve m --spec-model d --spec-method draft_model --spec-tokens 16").settings
-    assert paste.renamed(labels, 1, preset, plain) == "speculation off"
-    assert paste.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
-    assert paste.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
+    plain = paste.read("vllm serve m --max-num-seqs 8").settings
+    drafting = paste.read("vllm serve m --spec-model d --spec-method draft_model --spec-tokens 16").settings
+    assert paste_form.renamed(labels, 1, preset, plain) == "speculation off"
+    assert paste_form.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
+    assert paste_form.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
     # What somebody typed stays, and so does what still holds.
-    assert paste.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
+    assert paste_form.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
     assert isinstance(preset[1].engine, EngineSettings)
-    assert paste.renamed(labels, 1, preset, preset[1].engine) == labels[1]
+    assert paste_form.renamed(labels, 1, preset, preset[1].engine) == labels[1]
 
 
 def test_secrets_are_not_repeated() -> None:
-    found = pasted.read("HF_TOKEN=hf_s3 vllm serve m --api-key sk-s3 --hf-token hf_s3")
-    assert "s3" not in " ".join(say_problem(note) for note in found.notes)
+    found = paste.read("HF_TOKEN=hf_s3 vllm serve m --api-key sk-s3 --hf-token hf_s3")
+    assert "s3" not in " ".join(say_message(note) for note in found.notes)
     assert "s3" not in str(found.settings)
 
 
 def test_what_the_host_does_not_allow_is_left_out_and_said(config: Config) -> None:
-    given = pasted.read("vllm serve m --trust-remote-code --enable-lora").settings
-    settings, notes = paste.allowed(config, given, "default")
+    given = paste.read("vllm serve m --trust-remote-code --enable-lora").settings
+    settings, notes = paste_form.allowed(config, given, "default")
     assert (settings.extra_flags, settings.trust_remote_code) == ((), False)
     assert [note.message_id for note in notes] == ["paste.extra_off", "paste.remote_code_off"]
 

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from support.paths import ROOT
 
 from playground.domain.errors import EngineFailed
-from playground.domain.records import Problem, SideRecord
-from playground.domain.remedies import remedy_of
-from playground.domain.settings import EngineSettings
-from playground.engine.failures import CAUSES, LONGEST_LINE, SIGNALS, diagnose, hung
+from playground.domain.message import Message
+from playground.domain.record.run import SideRecord
+from playground.domain.spec.settings import EngineSettings
+from playground.engine.failures.causes import CAUSES, LONGEST_LINE, SIGNALS, diagnose, hung
+from playground.engine.failures.remedies import remedy_of
+from playground.engine.failures.stages import reached
 from playground.engine.server import LogTail
-from playground.engine.stages import reached
-from playground.text import LOCALES, say_problem, table
+from playground.i18n import LOCALES, say_message, table
 
-LOGS = ROOT / "tests" / "failures"
+LOGS = Path(__file__).with_name("logs")
 PROVOKED: dict[str, dict[str, Any]] = tomllib.loads((LOGS / "provoked.toml").read_text(encoding="utf-8"))
 CATALOGUE = {name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown", "timeout"}
 CORE = "(EngineCore_DP0 pid=42) ERROR 11-29 18:00:00 [core.py:708] "
@@ -52,10 +53,10 @@ def lines_of(name: str) -> list[str]:
     return (LOGS / f"{name}.log").read_text(encoding="utf-8").splitlines()
 
 
-def said(problem: Problem | EngineFailed) -> str:
+def said(problem: Message | EngineFailed) -> str:
     """In English; every language can say it."""
-    assert all(say_problem(problem, locale) for locale in LOCALES)
-    return say_problem(problem)
+    assert all(say_message(problem, locale) for locale in LOCALES)
+    return say_message(problem)
 
 
 @pytest.mark.parametrize("name", PROVOKED)
@@ -66,10 +67,10 @@ def test_a_real_failed_start(name: str) -> None:
     # One that hung has no exit code: it was given up.
     code = told.get("exit_code")
     failure = hung(log, reached(log), 75.0, 40.0, "e.log") if code is None else diagnose(log, code, "e.log")
-    assert (failure.message_id, failure.params["stage"]) == (told["cause"], Problem(told["stage"]))
+    assert (failure.message_id, failure.params["stage"]) == (told["cause"], Message(told["stage"]))
     # No figure is missing.
     assert not re.search(r"(^| )-[ .,;)]", said(failure).replace(" - ", " "))
-    remedy = remedy_of(SideRecord("A", settings, problem=failure.as_problem()))
+    remedy = remedy_of(SideRecord("A", settings, problem=failure.as_message()))
     assert remedy is not None
     assert said(remedy.advice)
     changes = [[change.key, "default" if change.value is None else change.value] for change in remedy.changes]

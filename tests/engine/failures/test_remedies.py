@@ -11,21 +11,23 @@ import gradio as gr
 import pytest
 
 from playground import presets
+from playground.cli.console import remedy_lines
 from playground.config import Config
-from playground.domain.changes import Change
 from playground.domain.errors import InvalidInput
-from playground.domain.records import Problem, Run, SideRecord
-from playground.domain.remedies import Remedy, change_label, remedy_of
-from playground.domain.settings import DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.workload import Workload
-from playground.engine.failures import CAUSES, SIGNALS
+from playground.domain.message import Message
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
+from playground.domain.spec.workload import Workload
+from playground.engine.failures.causes import CAUSES, SIGNALS
+from playground.engine.failures.remedies import Remedy, change_label, remedy_of
+from playground.i18n import LOCALES, Locale, say, say_message
 from playground.presets import Side
-from playground.printed import remedy_lines
-from playground.report import compare_document
+from playground.report.documents import compare_document
 from playground.store import History
-from playground.text import LOCALES, Locale, say, say_problem
-from playground.ui import form, view
-from playground.ui.remedies import edits
+from playground.ui.compare import side_form
+from playground.ui.compare.remedies import edits
+from playground.ui.shared import view
 
 DRAFTED = EngineSettings(
     target="t",
@@ -36,18 +38,18 @@ NGRAM = EngineSettings(target="t", speculation=Ngram(num_speculative_tokens=3, m
 
 
 def failed(message_id: str, settings: EngineSettings, **params: object) -> Remedy:
-    remedy = remedy_of(SideRecord("A", settings, problem=Problem(message_id, params)))
+    remedy = remedy_of(SideRecord("A", settings, problem=Message(message_id, params)))
     assert remedy is not None
     return remedy
 
 
 def out_of_memory(stage: str, settings: EngineSettings, **figures: object) -> list[Change]:
-    return list(failed("failure.gpu_memory", settings, stage=Problem(f"stage.{stage}"), **figures).changes)
+    return list(failed("failure.gpu_memory", settings, stage=Message(f"stage.{stage}"), **figures).changes)
 
 
 def test_no_problem_no_remedy() -> None:
     assert remedy_of(SideRecord("A", DRAFTED)) is None
-    assert remedy_of(SideRecord("A", DRAFTED, problem=Problem("stream.cut"))) is None
+    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("stream.cut"))) is None
 
 
 def test_memory_of_a_gpu_by_stage() -> None:
@@ -97,14 +99,14 @@ def test_remedies_do_not_lead_back() -> None:
 
 def test_a_start_that_hung() -> None:
     params = {"seconds": 9.0, "in_stage_s": 5.0, "log": "e.log"}
-    compiling = failed("failure.timeout", NGRAM, stage=Problem("stage.compiling"), **params)
+    compiling = failed("failure.timeout", NGRAM, stage=Message("stage.compiling"), **params)
     assert compiling.changes == (Change("knobs.enforce_eager", True),)
-    assert failed("failure.timeout", NGRAM, stage=Problem("stage.loading_weights"), **params).changes == ()
+    assert failed("failure.timeout", NGRAM, stage=Message("stage.loading_weights"), **params).changes == ()
 
 
 def test_a_draft_that_cannot_be_had() -> None:
     assert failed("model.gated", DRAFTED, name="d").changes == (Change("speculation", "off"),)
-    assert remedy_of(SideRecord("A", DRAFTED, problem=Problem("model.gated", {"name": "t"}))) is None
+    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("model.gated", {"name": "t"}))) is None
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown"}))
@@ -113,15 +115,15 @@ def test_a_record_without_figures(name: str, settings: EngineSettings) -> None:
     """Older versions stored only the message: all of it can still be said, and nothing is made up."""
     remedy = failed(f"failure.{name}", settings, code=1, log="e.log")
     for locale in LOCALES:
-        assert say_problem(Problem(f"failure.{name}", {"code": 1, "log": "e.log"}), locale)
-        assert say_problem(remedy.advice, locale)
-        assert all(say_problem(change_label(change), locale) for change in remedy.changes)
+        assert say_message(Message(f"failure.{name}", {"code": 1, "log": "e.log"}), locale)
+        assert say_message(remedy.advice, locale)
+        assert all(say_message(change_label(change), locale) for change in remedy.changes)
     assert all(change.apply(settings) != settings for change in remedy.changes)
 
 
 def failed_run() -> Run:
-    params = {"asked": 9, "limit": 8192.0, "stage": Problem("stage.configuring"), "log": "e.log"}
-    side = SideRecord("B", DRAFTED, problem=Problem("failure.context_too_long", params), log_tail=["last"])
+    params = {"asked": 9, "limit": 8192.0, "stage": Message("stage.configuring"), "log": "e.log"}
+    side = SideRecord("B", DRAFTED, problem=Message("failure.context_too_long", params), log_tail=["last"])
     return Run("r", "2026-11-30T00:00:00", "race", Workload(prompt="p"), [side], status="failed")
 
 
@@ -161,10 +163,10 @@ def test_what_the_command_line_says() -> None:
 # The form
 
 
-def shown(side: Side) -> tuple[form.SideForm, dict[Any, Any]]:
+def shown(side: Side) -> tuple[side_form.SideForm, dict[Any, Any]]:
     """A form that shows this side, and what its components hold."""
     with gr.Blocks():
-        made = form.build(Config(), 0, side, visible=True)
+        made = side_form.build(Config(), 0, side, visible=True)
     return made, {part: part.value for part in made.fields.values()}
 
 
@@ -174,7 +176,7 @@ def pressed(settings: EngineSettings, change: Change) -> EngineSettings:
     for part, update in edits(made, given, change).items():
         value = update.get("value", given.get(part)) if isinstance(update, dict) else update
         given[part] = value
-    read = form.read(made, given)[0].engine
+    read = side_form.read(made, given)[0].engine
     assert isinstance(read, EngineSettings)
     return read
 

@@ -8,19 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import until
-from fake_server import FakeServer, Reply
+from support.fake_server import FakeServer, Reply
+from support.waiting import until
 
-from playground.answers import LOOKED_INTO, REPEATED_TOKENS, REPEATS, examine
-from playground.asking import AT_ONCE
-from playground.domain.agreement import GreedyAgreement, agreements
-from playground.domain.records import OutputEvidence, Repeats
-from playground.domain.workload import Message, Sampling
+from playground.domain.answers.agreement import GreedyAgreement, agreements
+from playground.domain.record.evidence import OutputEvidence, Repeats
+from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.load.endpoint import Capabilities
+from playground.runs.checks.answers import LOOKED_INTO, REPEATED_TOKENS, REPEATS, examine
+from playground.runs.checks.client import AT_ONCE
 
 TIMEOUT_S = 120
 GREEDY = Sampling(max_tokens=40, ignore_eos=True)
-HELLO = ((Message(role="user", content="Hello"),),)
+HELLO = ((ChatMessage(role="user", content="Hello"),),)
 
 
 # What a real engine won't do

@@ -10,34 +10,37 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from conftest import until
-from fake_server import MODEL, FakeServer, Steady
-from measured_run import measured_run
-from test_accuracy import ASKED, PLAN
-from test_attached import at, attached
-from test_compare import fake_runtime, host  # noqa: F401
-from test_schema import check
+from domain.answers.test_accuracy import ASKED, PLAN
+from report.test_schema import check
+from runs.test_attached import at, attached
+from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.fake_server import MODEL, FakeServer, Steady
+from support.measured_run import measured_run
+from support.waiting import until
 
-from playground import harness, presets
-from playground.conclusions import conclusions
+from playground import presets
+from playground.domain.answers.harness import Mean, graded, harness_statements, mean_difference, means
 from playground.domain.errors import InvalidInput
-from playground.domain.harness import Mean, graded, harness_statements, mean_difference, means
-from playground.domain.measurement import Harness, Measurement
-from playground.domain.records import HarnessEvidence, HarnessScores, Problem, Run
-from playground.domain.rounds import rounds_of, run_verdicts
-from playground.host import Host
+from playground.domain.message import Message
+from playground.domain.record.evidence import HarnessEvidence, HarnessScores
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Harness, Measurement
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+from playground.i18n import say_message
 from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
-from playground.report import compare_document
+from playground.report.conclusions import conclusions
+from playground.report.documents import compare_document
+from playground.runs.checks import harness
+from playground.runs.host import Host
+from playground.runs.sweep import new_sweep
 from playground.store import History
-from playground.sweep import new_sweep
-from playground.text import say_problem
 
 RIGHT = HarnessScores("gsm8k", "exact_match, strict", ((1.0, 1.0, 0.0, None), (1.0, 0.0, 0.0, 0.0)))
 GRADED = HarnessScores("summary", "rougeL", ((0.5, 0.25, None), (0.75, 0.75, 0.1)))
 
 
-def scored(*scores: HarnessScores, problem: Problem | None = None) -> Run:
+def scored(*scores: HarnessScores, problem: Message | None = None) -> Run:
     run = measured_run()
     run.harness = HarnessEvidence("0.4.13", scores, problem)
     return run
@@ -49,7 +52,7 @@ def scored(*scores: HarnessScores, problem: Problem | None = None) -> Run:
 def test_right_or_wrong_is_told_as_the_built_in_tasks_are() -> None:
     """Of the questions that both have, one was lost and none gained: too few to tell."""
     assert not graded(RIGHT)
-    said = [say_problem(sentence) for sentence in harness_statements(scored(RIGHT))]
+    said = [say_message(sentence) for sentence in harness_statements(scored(RIGHT))]
     assert said[0].startswith("gsm8k (exact_match, strict), plain: 2 of 3 right, 67%")
     assert said[1].startswith("gsm8k (exact_match, strict), quick: 1 of 4 right, 25%")
     assert "No clear difference" in said[2]
@@ -66,7 +69,7 @@ def test_graded_scores_have_means_and_their_differences() -> None:
     )
     found = means(GRADED)
     assert [mean and mean.n for mean in found] == [2, 3]
-    said = [say_problem(sentence) for sentence in harness_statements(scored(GRADED))]
+    said = [say_message(sentence) for sentence in harness_statements(scored(GRADED))]
     assert said[0].startswith("summary (rougeL), plain: 0.375 on average of 2 questions")
     assert said[2].startswith("summary (rougeL), quick less plain: +0.375 on average of 2 questions")
 
@@ -83,7 +86,7 @@ def test_it_never_enters_the_speed_up() -> None:
 
 
 def test_the_document_and_the_history_keep_it(tmp_path: Path) -> None:
-    run = scored(RIGHT, problem=Problem("harness.failed", {"side": "B", "said": "no", "run": "r"}))
+    run = scored(RIGHT, problem=Message("harness.failed", {"side": "B", "said": "no", "run": "r"}))
     run.measurement = Measurement(harness=Harness(tasks=("gsm8k",), limit=None))
     document = compare_document(run)
     check("compare", document)
@@ -105,14 +108,14 @@ def test_it_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "installed", lambda: None)
     with pytest.raises(InvalidInput) as raised:
         harness.check(Harness(tasks=("gsm8k",)))
-    assert 'pip install "lm-eval[api]"' in say_problem(raised.value)
+    assert 'pip install "lm-eval[api]"' in say_message(raised.value)
 
 
 async def test_tasks_that_it_does_not_know_are_told_before_the_start(lm_eval: None) -> None:
     """A dot makes no file of a name."""
     with pytest.raises(InvalidInput) as raised:
         await harness.check_tasks(Harness(tasks=("gsm8k", "longproc_countdown_0.5k", "no_such_task", "nor_this")))
-    assert "does not know: no_such_task, nor_this." in say_problem(raised.value)
+    assert "does not know: no_such_task, nor_this." in say_message(raised.value)
 
 
 async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -153,7 +156,7 @@ def test_tasks_are_other_people_s_code(monkeypatch: pytest.MonkeyPatch) -> None:
 # What it leaves
 
 
-def left(place: Path, *samples: str, **summary: Any) -> harness.Found:
+def left(place: Path, *samples: str, **summary: Any) -> harness.InstalledHarness:
     (place / "results_now.json").write_text(json.dumps({"lm_eval_version": "0.4.13", **summary}))
     (place / "samples_two_words_2026-11-30T00-00-00.jsonl").write_text("".join(f"{line}\n" for line in samples))
     return harness._results(place)
@@ -177,7 +180,7 @@ def test_what_it_leaves_is_read(tmp_path: Path) -> None:
     )
     assert found.scores[("two_words", "exact_match")] == {1: 1.0, 0: 0.0}
     assert found.lower == {("two_words", "wer")}
-    exact, wer = harness._side_by_side([found, harness.Found()])
+    exact, wer = harness._side_by_side([found, harness.InstalledHarness()])
     assert (exact.scores, graded(exact)) == (((0.0, 1.0), (None, None)), False)
     # An error rate of 1 is not "right".
     assert graded(wer)
@@ -277,7 +280,7 @@ async def test_what_it_could_not_do_is_said(host: Host, tmp_path: Path, lm_eval:
     assert (run.status, run.problem) == ("done", None)
     assert run.harness is not None
     assert run.harness.problem is not None
-    said = say_problem(run.harness.problem)
+    said = say_message(run.harness.problem)
     assert "did not finish on one" in said
     assert "gone.jsonl" in said
     assert host.history.get(run.id) == run

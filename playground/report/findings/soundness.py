@@ -6,9 +6,10 @@ from collections import Counter
 from math import exp, log
 from statistics import median
 
-from ..domain.rounds import run_verdicts
-from ..domain.statistics import LOWER_IS_BETTER, Verdict
-from .observed import Finding, Observed
+from playground.domain.stats.rounds import run_verdicts
+from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
+
+from .side_view import Finding, SideView
 
 # From one run to the next up to 20% were seen at low concurrency (vLLM issue 53436): more than that is no chance.
 COLD = 1.25
@@ -18,7 +19,7 @@ LEAST_OTHERS = 3
 DRIFTS = ("drifts_up", "drifts_down", "ratio_moves")
 
 
-def failed_requests(side: Observed) -> Finding | None:
+def failed_requests(side: SideView) -> Finding | None:
     """Any: a trial with one has no figure, and what failed may be what was slow."""
     problems = [trace.problem for trace in side.requests if trace.problem is not None]
     if not problems:
@@ -29,7 +30,7 @@ def failed_requests(side: Observed) -> Finding | None:
     return side.found("failed_requests", params)
 
 
-def cold_start(side: Observed) -> Finding | None:
+def cold_start(side: SideView) -> Finding | None:
     """Claim 12: without a warm-up the figures are too low. The first round is worst, far from the usual one."""
     objective = side.run.workload.objective
     values = [each.values[side.label] for each in side.rounds(objective)]
@@ -42,7 +43,7 @@ def cold_start(side: Observed) -> Finding | None:
     return side.found("cold_start", {"times": behind, "rounds": len(values)}) if behind >= COLD else None
 
 
-def drift(side: Observed) -> Finding | None:
+def drift(side: SideView) -> Finding | None:
     """What the verdicts found, once for the side that it is about."""
     for verdict in run_verdicts(side.run, side.rounds(side.run.workload.objective)):
         rule = drift_of(verdict)

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..domain.changes import Change
-from ..domain.metrics import Acceptance, SideFigures, acceptance_of, side_figures
-from ..domain.records import Counters, Problem, RequestTrace, Run, SideRecord
-from ..domain.rounds import Round
-from ..domain.settings import EngineSettings
-from ..domain.statistics import Verdict, compare
-from ..domain.workload import Objective
+from playground.domain.message import Message
+from playground.domain.record.counters import Counters
+from playground.domain.record.metrics import Acceptance, SideFigures, acceptance_of, side_figures
+from playground.domain.record.run import Run, SideRecord
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.change import Change
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Objective
+from playground.domain.stats.rounds import Round
+from playground.domain.stats.verdicts import Verdict, compare
 
 SPECULATION_OFF = Change("speculation", "off")
 
@@ -23,18 +26,18 @@ class Finding:
 
     rule: str
     side: str
-    evidence: Problem
-    meaning: Problem
-    remedy: Problem
+    evidence: Message
+    meaning: Message
+    remedy: Message
     change: Change | None = None
 
     @property
-    def sentences(self) -> tuple[Problem, Problem, Problem]:
+    def sentences(self) -> tuple[Message, Message, Message]:
         """What was seen, what it means, what to do."""
         return self.evidence, self.meaning, self.remedy
 
 
-class Observed:
+class SideView:
     """A side of a run, with what more than one rule asks of it. Trials that were cut off are left out."""
 
     def __init__(self, run: Run, side: SideRecord, rounds: Callable[[Objective], list[Round]]) -> None:
@@ -50,7 +53,7 @@ class Observed:
     ) -> Finding:
         """Its sentences are the rule's `_seen`, `_means` and `_do`, or another remedy in place of the last."""
         told = {"side": self.label, **params}
-        seen, means, do = (Problem(f"finding.{rule}_{part}", told) for part in ("seen", "means", remedy))
+        seen, means, do = (Message(f"finding.{rule}_{part}", told) for part in ("seen", "means", remedy))
         return Finding(rule, self.label, seen, means, do, change)
 
     @property

@@ -1,0 +1,1 @@
+"""Do the sides give the same answers, and are they right?"""

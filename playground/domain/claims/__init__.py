@@ -1,0 +1,1 @@
+"""What practitioners claim of vLLM's settings, and whether a measurement bears it out."""

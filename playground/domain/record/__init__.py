@@ -1,0 +1,1 @@
+"""What happened: traces, counters, runs, and the figures that follow from them."""

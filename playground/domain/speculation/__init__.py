@@ -1,0 +1,1 @@
+"""What speculation buys in theory, and predictions from what was measured."""

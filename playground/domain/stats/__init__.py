@@ -1,0 +1,1 @@
+"""Rounds -> ratios, intervals and verdicts."""

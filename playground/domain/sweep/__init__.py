@@ -1,0 +1,1 @@
+"""Sweeps: knobs, plan, analysis, recommendation."""

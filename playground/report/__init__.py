@@ -1,0 +1,1 @@
+"""A run or a sweep -> figures, sentences, charts and documents."""

@@ -1,0 +1,1 @@
+"""What a person starts: races, measured runs, sweeps and the checks around them."""

@@ -1,0 +1,1 @@
+"""The What-if tab."""
