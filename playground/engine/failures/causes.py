@@ -1,6 +1,6 @@
 """From log lines and an exit code to what went wrong, with the figures that the log gives.
 
-What to change then is in `domain/remedy_rules.py`; docs/failures.md lists both.
+What to change then is in `remedy_rules.py`; docs/failures.md lists both.
 """
 
 from __future__ import annotations
