@@ -6,13 +6,17 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from support.paths import CHILD_PATH
 
 from playground.config import Config
+from playground.engine.runtime import Runtime
+from playground.runs import preparation
+from playground.runs.host import Host
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +47,30 @@ def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def config() -> Config:
     return Config.from_environment()
+
+
+@pytest.fixture
+def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m support.fake_server` takes and ignores an engine's own arguments."""
+    runtime = Runtime(
+        "default",
+        Path(sys.executable),
+        "0.32.0",
+        "cpu",
+        "support.fake_server",
+        None,
+        frozenset({"--dtype", "--speculative-config"}),
+    )
+    monkeypatch.setattr(preparation.runtime, "probe", lambda config, name: runtime)
+    monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
+    folder = config.models / "model"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+
+
+@pytest_asyncio.fixture
+async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
+    made = Host(config)
+    made.open()
+    yield made
+    await made.close()

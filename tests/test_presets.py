@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.preset_text import GOOD
 
 from playground import presets
 from playground.domain.errors import InvalidInput
@@ -25,30 +26,6 @@ REQUIRED = {
     "prefix-caching-on-vs-off",
 }
 
-GOOD = """
-gpu = false
-title = {en = "t", zh-CN = "题"}
-shows = {en = "s", zh-CN = "示"}
-needs = {en = "n", zh-CN = "需"}
-[common]
-target = "t"
-[common.knobs]
-max_num_seqs = 8
-dtype = "float32"
-[[sides]]
-label = "A"
-[[sides]]
-label = "B"
-[sides.knobs]
-max_num_seqs = 16
-[sides.speculation]
-method = "ngram"
-num_speculative_tokens = 4
-[workload]
-prompt = "p"
-[workload.sampling]
-max_tokens = 9
-"""
 
 Write = Callable[[str], str]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from report.test_schema import check
+from support.schema import check
 
 from playground import presets
 

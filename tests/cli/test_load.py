@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report.test_schema import check
 from support.fake_server import FakeServer, Reply, Script, Steady, payload, token
+from support.load_command import command
 from support.paced import paced
+from support.schema import check
 from support.waiting import until
 
 from playground.cli.main import main
@@ -20,24 +20,6 @@ from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.load.capabilities import probe
 from playground.load.endpoint import Capabilities, Endpoint
-
-
-async def command(*arguments: str, key: str | None = None) -> tuple[int, str, str]:
-    environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "playground",
-        "load",
-        *arguments,
-        env=environment | ({"OPENAI_API_KEY": key} if key else {}),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
 
 # The command
 

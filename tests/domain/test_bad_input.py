@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_presets import GOOD
+from support.preset_text import GOOD
 
 from playground import presets, prompts
 from playground.cli.main import main

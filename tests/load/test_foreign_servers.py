@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from cli.test_load import command
-from report.test_schema import check
 from support.foreign import Foreign, Kind, foreign
+from support.load_command import command
 from support.real import embedded_gguf, embedded_model
+from support.schema import check
 
 from playground.domain.spec.workload import ChatMessage, ConcurrencyProfile, Prompt, Sampling
 from playground.load.capabilities import probe

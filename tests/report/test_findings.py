@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.test_schema import check, done
+from support.finished_runs import done
 from support.measured_run import measured_run
+from support.schema import check
 
 from playground import presets
 from playground.cli.console import print_run

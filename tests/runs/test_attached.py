@@ -12,11 +12,11 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
-from report.test_schema import check
-from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.endpoints import at, attached
 from support.fake_server import FakeServer, Reply, Steady, payload, token
 from support.foreign import Foreign, foreign
 from support.real import embedded_gguf, embedded_model
+from support.schema import check
 from support.waiting import until
 
 from playground.config import Config
@@ -62,20 +62,12 @@ max_tokens = 5
 """
 
 
-def attached(label: str, url: str, model: str = "playground") -> Side:
-    return Side(label=label, engine=AttachedEndpoint(base_url=url, model=model))
-
-
-def at(server: FakeServer) -> str:
-    return f"http://127.0.0.1:{server.port}"
-
-
 def asked(**sampling: object) -> Workload:
     return Workload(prompt="Tell a story.", sampling=Sampling.model_validate({"max_tokens": 12, **sampling}))
 
 
 async def ran(
-    host: Host,  # noqa: F811
+    host: Host,
     *sides: Side,
     workload: Workload | None = None,
     measurement: Measurement | None = None,
@@ -86,7 +78,7 @@ async def ran(
     return comparison.run
 
 
-def everything_shown(host: Host, run: Run) -> str:  # noqa: F811
+def everything_shown(host: Host, run: Run) -> str:
     """All that a person can be shown of a run; its JSON is checked on the way."""
     shown = [json.dumps(check("compare", compare_document(run)))]
     for locale in LOCALES:
@@ -102,7 +94,7 @@ def everything_shown(host: Host, run: Run) -> str:  # noqa: F811
 # Beside an engine of ours, and alone
 
 
-async def test_beside_an_engine(host: Host) -> None:  # noqa: F811
+async def test_beside_an_engine(host: Host) -> None:
     async with FakeServer(Steady(rate=200, per_chunk=3)) as server:
         run = await ran(host, OWN, attached("theirs", at(server)))
         paths = [head.split(" ", 2)[1] for head in server.heads]
@@ -128,7 +120,7 @@ async def test_beside_an_engine(host: Host) -> None:  # noqa: F811
     assert [found.id for found in host.history.summaries(model="playground")] == [run.id]
 
 
-async def test_engines_that_nobody_needs_are_stopped(host: Host) -> None:  # noqa: F811
+async def test_engines_that_nobody_needs_are_stopped(host: Host) -> None:
     async with FakeServer(Steady(rate=500)) as server:
         await ran(host, OWN, attached("theirs", at(server)))
         run = await ran(host, attached("one", at(server)), attached("two", at(server)))
@@ -137,7 +129,7 @@ async def test_engines_that_nobody_needs_are_stopped(host: Host) -> None:  # noq
     assert "does not tell whether it speculates" in everything_shown(host, run)
 
 
-async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:  # noqa: F811
+async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:
     async def strict(reply: Reply) -> None:
         if reply.body.keys() - {"model", "messages", "max_tokens", "temperature", "stream"}:
             await reply.whole("422 Unprocessable Entity", "{}")
@@ -163,7 +155,7 @@ async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:  # no
     assert host.history.get(run.id) == run
 
 
-async def test_one_that_does_not_answer(host: Host) -> None:  # noqa: F811
+async def test_one_that_does_not_answer(host: Host) -> None:
     run = await ran(host, OWN, attached("nobody", "http://127.0.0.1:9"))
     assert run.status == "failed"
     assert run.problem is not None
@@ -184,7 +176,7 @@ async def test_one_that_this_host_does_not_allow(tmp_path: Path) -> None:
 
 
 async def test_the_key_is_sent_and_kept_nowhere(
-    host: Host,  # noqa: F811
+    host: Host,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -299,7 +291,7 @@ def real_sides(pair: tuple[Foreign, Foreign]) -> list[Side]:
 
 
 async def test_race_of_two_that_are_no_vllm(
-    host: Host,  # noqa: F811
+    host: Host,
     pair: tuple[Foreign, Foreign],
 ) -> None:
     run = await ran(host, *real_sides(pair))
@@ -323,7 +315,7 @@ async def test_race_of_two_that_are_no_vllm(
 
 
 async def test_measured_comparison_of_two_that_are_no_vllm(
-    host: Host,  # noqa: F811
+    host: Host,
     pair: tuple[Foreign, Foreign],
 ) -> None:
     plan = Measurement(profile=ConcurrencyProfile(requests=2), max_rounds=6, target_width=0.005)
@@ -342,7 +334,7 @@ async def test_measured_comparison_of_two_that_are_no_vllm(
     everything_shown(host, run)
 
 
-async def test_a_page_for_others_attaches_nothing_unless_told(host: Host) -> None:  # noqa: F811
+async def test_a_page_for_others_attaches_nothing_unless_told(host: Host) -> None:
     """Otherwise whoever reaches it could have this machine send requests anywhere."""
     host.config = replace(host.config, host="0.0.0.0")
     with pytest.raises(InvalidInput) as caught:

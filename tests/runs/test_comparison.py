@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from support.paths import CHILD_PATH
+from support.races import SIDES, finished, raced, streaming, workload
 from support.waiting import until
 
 from playground.config import Config
@@ -18,69 +15,9 @@ from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.record.metrics import side_figures
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings, Ngram
-from playground.domain.spec.workload import Sampling, Workload
-from playground.engine.runtime import Runtime
 from playground.i18n import say_message
 from playground.runs import preparation, race
-from playground.runs.comparison import Comparison
 from playground.runs.host import Host
-
-SIDES = (
-    Side(label="off", engine=EngineSettings(target="model")),
-    Side(label="ngram", engine=EngineSettings(target="model", speculation=Ngram())),
-)
-
-
-@pytest.fixture
-def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m support.fake_server` takes and ignores an engine's own arguments."""
-    runtime = Runtime(
-        "default",
-        Path(sys.executable),
-        "0.32.0",
-        "cpu",
-        "support.fake_server",
-        None,
-        frozenset({"--dtype", "--speculative-config"}),
-    )
-    monkeypatch.setattr(preparation.runtime, "probe", lambda config, name: runtime)
-    monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
-    folder = config.models / "model"
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-
-
-@pytest_asyncio.fixture
-async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
-    made = Host(config)
-    made.open()
-    yield made
-    await made.close()
-
-
-def workload(tokens: int = 20) -> Workload:
-    return Workload(prompt="x", sampling=Sampling(max_tokens=tokens))
-
-
-async def finished(comparison: Comparison) -> Comparison:
-    await until(lambda: comparison.finished)
-    return comparison
-
-
-async def raced(host: Host, tokens: int = 20, sides: tuple[Side, ...] = SIDES) -> Comparison:
-    comparison = host.comparison(sides, workload(tokens), preset="p")
-    await host.start(comparison, "a test")
-    return await finished(comparison)
-
-
-async def streaming(comparison: Comparison) -> None:
-    """Until every side has begun to answer."""
-
-    def answering() -> bool:
-        assert not comparison.finished, comparison.run.problem
-        return all(side.requests and side.requests[0].chunks for side in comparison.run.sides)
-
-    await until(answering)
 
 
 async def test_race(host: Host) -> None:

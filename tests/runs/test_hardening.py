@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from runs.test_comparison import SIDES, fake_runtime, host, raced, streaming, workload  # noqa: F401
+from support.races import SIDES, raced, streaming, workload
 from support.waiting import until
 
 from playground.config import Config
@@ -91,7 +91,7 @@ def test_a_label_is_no_markup_in_a_chart() -> None:
     assert "<a" not in str([figure["data"] for figure in charts_of(run, "en").values()])
 
 
-async def test_closing_keeps_what_arrived(host: Host) -> None:  # noqa: F811
+async def test_closing_keeps_what_arrived(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")
     await streaming(comparison)
@@ -102,7 +102,7 @@ async def test_closing_keeps_what_arrived(host: Host) -> None:  # noqa: F811
     assert all(side.requests[0].chunks for side in stored.sides)
 
 
-async def test_a_race_waits_until_stopped_engines_are_gone(host: Host) -> None:  # noqa: F811
+async def test_a_race_waits_until_stopped_engines_are_gone(host: Host) -> None:
     await raced(host)
     before = list(host.pool.engines)
     stopping = asyncio.create_task(host.pool.stop_all())
@@ -114,7 +114,7 @@ async def test_a_race_waits_until_stopped_engines_are_gone(host: Host) -> None: 
     assert all(engine.alive and engine.uds.exists() for engine in host.pool.engines)
 
 
-async def test_stop_again_and_again(host: Host) -> None:  # noqa: F811
+async def test_stop_again_and_again(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")
     while not comparison.finished:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from runs.test_comparison import SIDES, fake_runtime, finished, host, streaming, until  # noqa: F401
 from support.fake_server import FakeServer, Reply, Steady
+from support.races import SIDES, finished
+from support.waiting import until
 
 from playground.domain.errors import InvalidInput
 from playground.domain.record.metrics import side_figures
@@ -46,7 +47,7 @@ def plan(profile: LoadProfile | None = None, **more: object) -> Measurement:
 
 
 async def measured_run(
-    host: Host,  # noqa: F811
+    host: Host,
     measurement: Measurement,
     sides: tuple[Side, ...] = SIDES,
     asked: Workload | None = None,
@@ -57,7 +58,7 @@ async def measured_run(
     return comparison
 
 
-async def test_rounds_take_turns(host: Host) -> None:  # noqa: F811
+async def test_rounds_take_turns(host: Host) -> None:
     comparison = await measured_run(host, plan(prompts="chat"))
     run = comparison.run
     assert (run.status, run.problem) == ("done", None)
@@ -96,13 +97,13 @@ async def test_rounds_take_turns(host: Host) -> None:  # noqa: F811
     assert host.history.get(run.id) == run
 
 
-async def test_equal_cores_for_every_side(host: Host) -> None:  # noqa: F811
+async def test_equal_cores_for_every_side(host: Host) -> None:
     run = (await measured_run(host, plan())).run
     assert run.sides[0].placement == run.sides[1].placement
     assert len(host.pool.engines) == 2
 
 
-async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:  # noqa: F811
+async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:
     run = (await measured_run(host, plan(target_width=2, max_rounds=12))).run
     rounds = rounds_of(run)
     assert len(rounds) == 6
@@ -112,7 +113,7 @@ async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:  # no
     assert any("narrow" in sentence for sentence in sentences)
 
 
-async def test_rounds_end_with_the_budget(host: Host) -> None:  # noqa: F811
+async def test_rounds_end_with_the_budget(host: Host) -> None:
     """One round is always made; with too few there is no verdict, and the reason is said."""
     run = (await measured_run(host, plan(budget_s=0.001))).run
     rounds = rounds_of(run)
@@ -124,7 +125,7 @@ async def test_rounds_end_with_the_budget(host: Host) -> None:  # noqa: F811
 
 
 async def test_warm_up_is_repeated_until_it_settles_and_not_counted(
-    host: Host,  # noqa: F811
+    host: Host,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(measured, "WARM_WITHIN", 0.0)
@@ -136,7 +137,7 @@ async def test_warm_up_is_repeated_until_it_settles_and_not_counted(
     assert side_figures(run.sides[0]).requests == 24
 
 
-async def test_waves_and_goodput(host: Host) -> None:  # noqa: F811
+async def test_waves_and_goodput(host: Host) -> None:
     asked = workload(objective="goodput")
     run = (
         await measured_run(
@@ -156,7 +157,7 @@ async def test_waves_and_goodput(host: Host) -> None:  # noqa: F811
     )
 
 
-async def test_stop_keeps_the_whole_rounds(host: Host) -> None:  # noqa: F811
+async def test_stop_keeps_the_whole_rounds(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(200), plan(max_rounds=100))
     await host.start(comparison, "a test")
 
@@ -176,7 +177,7 @@ async def test_stop_keeps_the_whole_rounds(host: Host) -> None:  # noqa: F811
     assert host.history.get(run.id) == run
 
 
-async def test_stop_in_the_warm_up(host: Host) -> None:  # noqa: F811
+async def test_stop_in_the_warm_up(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(100_000), plan())
     await host.start(comparison, "a test")
     await until(lambda: comparison.live.phase == "warming_up")
@@ -186,7 +187,7 @@ async def test_stop_in_the_warm_up(host: Host) -> None:  # noqa: F811
     assert not any(side.trials for side in comparison.run.sides)
 
 
-async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "SAVE_INTERVAL_S", 0.05)
     comparison = host.comparison(SIDES, workload(40), plan(ConcurrencyProfile(requests=50)))
     await host.start(comparison, "a test")
@@ -201,7 +202,7 @@ async def test_finished_requests_are_saved_while_it_measures(host: Host, monkeyp
     await finished(comparison)
 
 
-async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:  # noqa: F811
+async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(100), plan(max_rounds=100))
     await host.start(comparison, "a test")
     await until(lambda: bool(rounds_of(comparison.run)), within_s=60)
@@ -218,7 +219,7 @@ async def test_an_engine_that_dies_ends_the_run(host: Host) -> None:  # noqa: F8
     assert host.history.get(run.id) == run
 
 
-async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+async def test_stop_while_the_answers_are_compared(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stands; the check is left out."""
 
     async def never(*_: object) -> None:
@@ -251,7 +252,7 @@ def test_order_alternates() -> None:
     ],
 )
 async def test_what_cannot_be_measured(
-    host: Host,  # noqa: F811
+    host: Host,
     sides: tuple[Side, ...],
     asked: Workload,
     measurement: Measurement,
@@ -263,7 +264,7 @@ async def test_what_cannot_be_measured(
     assert host.history.summaries() == []
 
 
-async def test_synthetic_prompts_need_a_tokenizer(host: Host) -> None:  # noqa: F811
+async def test_synthetic_prompts_need_a_tokenizer(host: Host) -> None:
     """Known only once the model is there."""
     run = (await measured_run(host, plan(prompts=SyntheticPrompts(input_tokens=8)))).run
     assert run.status == "failed"
@@ -271,7 +272,7 @@ async def test_synthetic_prompts_need_a_tokenizer(host: Host) -> None:  # noqa: 
     assert run.problem.message_id == "prompts.no_tokenizer"
 
 
-async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
+async def test_document_of_a_measured_run(host: Host) -> None:
     document = compare_document((await measured_run(host, plan())).run)
     assert [each["order"][0] for each in document["rounds"]] == ["off", "ngram"] * 3
     assert [request["round"] for request in document["sides"][0]["requests"]] == sorted(list(range(6)) * 4)
@@ -281,7 +282,7 @@ async def test_document_of_a_measured_run(host: Host) -> None:  # noqa: F811
     assert (verdict["side"], verdict["baseline"], verdict["metric"]) == ("ngram", "off", "tpot")
 
 
-async def test_three_sides_against_the_first(host: Host) -> None:  # noqa: F811
+async def test_three_sides_against_the_first(host: Host) -> None:
     third = Side(label="k = 3", engine=EngineSettings(target="model", speculation=Ngram(num_speculative_tokens=3)))
     run = (await measured_run(host, plan(), sides=(*SIDES, third))).run
     assert [each.order for each in rounds_of(run)][:2] == [("off", "ngram", "k = 3"), ("k = 3", "ngram", "off")]
@@ -315,7 +316,7 @@ class Failing(Steady):
             await super().__call__(reply)
 
 
-async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:  # noqa: F811
+async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:
     async with FakeServer(Steady(rate=100)) as good, FakeServer(Failing(rate=1000)) as bad:
         run = (await measured_run(host, plan(), sides=(attached("good", good), attached("bad", bad)))).run
     assert run.status == "done"
@@ -327,7 +328,7 @@ async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:  # n
     assert "429" in say_message(found.evidence)
 
 
-async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:  # noqa: F811
+async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:
     """It is kept alive by comments: silence alone would never end it."""
 
     async def pings(reply: Reply) -> None:

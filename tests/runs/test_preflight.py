@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.test_schema import check
 from support.paths import CHILD_PATH
+from support.schema import check
 from support.shapes import CONFIGS
 from support.waiting import until
 

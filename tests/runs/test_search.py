@@ -6,9 +6,9 @@ import json
 from collections import Counter
 
 import pytest
-from report.test_schema import check
-from runs.test_comparison import SIDES, fake_runtime, host, workload  # noqa: F401
 from support.measured_run import measured_run
+from support.races import SIDES, workload
+from support.schema import check
 from support.sweep_run import base_case
 from support.waiting import until
 
@@ -242,7 +242,7 @@ def test_three_knobs_are_shown_without_a_map() -> None:
     check("sweep", sweep_document(sweep))
 
 
-async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:  # noqa: F811
+async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:
     sweeping = host.sweep_run(sweep)
     await host.start(sweeping, "a test")
     if stop_after is not None:
@@ -252,13 +252,13 @@ async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Swee
     return kept(host, sweep)
 
 
-def kept(host: Host, sweep: Sweep) -> Sweep:  # noqa: F811
+def kept(host: Host, sweep: Sweep) -> Sweep:
     found = host.history.sweep(sweep.id)
     assert found is not None
     return found
 
 
-async def test_a_search_is_kept_and_goes_on(host: Host) -> None:  # noqa: F811
+async def test_a_search_is_kept_and_goes_on(host: Host) -> None:
     """With stand-ins for engines."""
     sweep = search_over(Knob(name="k", values=tuple(range(1, 10))))
     stopped = await swept(host, sweep, stop_after=1)
@@ -287,7 +287,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("looks")
-async def test_a_search_looks_again(host: Host) -> None:  # noqa: F811
+async def test_a_search_looks_again(host: Host) -> None:
     done = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 13)))))
     assert (done.status, done.left, done.plan.looks) == ("done", 0, 2)
     assert sum(point.settled for point in done.points) == done.plan.most_explored == 2
@@ -303,7 +303,7 @@ async def test_a_search_looks_again(host: Host) -> None:  # noqa: F811
 
 
 @pytest.mark.usefixtures("looks")
-async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:  # noqa: F811
+async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:
     """For want of time for a single round, then for as many rounds as before, then by Stop."""
     sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))
     plenty = SweepRun._share_s
@@ -341,7 +341,7 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
 
 
 async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
-    host: Host,  # noqa: F811
+    host: Host,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sweep = search_over(Knob(name="k", values=(1, 2)))
@@ -385,7 +385,7 @@ def looks_of(sweep: Sweep) -> int:
     return sum(map(sweep.looked_at_again, sweep.points))
 
 
-async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:  # noqa: F811
+async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:
     (host.config.models / "other").symlink_to(host.config.models / "model")
     sweep = search_over(Knob(name="target", values=("model", "gone", "other"), side="B"))
     done = await swept(host, sweep)
@@ -393,7 +393,7 @@ async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None
     assert done.status == "done"
 
 
-def test_the_estimate_is_of_what_a_search_measures_at_most(host: Host) -> None:  # noqa: F811
+def test_the_estimate_is_of_what_a_search_measures_at_most(host: Host) -> None:
     knobs = (Knob(name="max_num_seqs", values=(1, 2, 3, 4), side="A"), Knob(name="k", values=(1, 2, 3), side="B"))
     case = Case(sides=SIDES, workload=workload(), measurement=Measurement())
     told = estimate(host.history, search_over(*knobs, case=case), "cpu")
@@ -404,7 +404,7 @@ def test_the_estimate_is_of_what_a_search_measures_at_most(host: Host) -> None: 
     check("sweep_plan", plan_document(told))
 
 
-def test_command_line(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_command_line(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:
     knobs = ["--knob", "k=1..8", "--knob", "prompt_lookup_min=1,2", "--knob", "B.max_num_seqs=2,4"]
     assert main(["sweep", "smollm2-ngram", *knobs, "--search", "--plan", "--json"]) == 0
     assert check("sweep_plan", json.loads(capsys.readouterr().out))["points"] == 10

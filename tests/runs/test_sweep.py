@@ -7,18 +7,16 @@ import asyncio
 import json
 
 import pytest
-from report.test_schema import check
-from runs.test_attached import at, attached
-from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.endpoints import at, attached
 from support.fake_server import FakeServer, Reply, Steady
+from support.schema import check
+from support.sweep_cases import case, sweep_over
 from support.waiting import until
 
 from playground.cli.main import main
 from playground.domain.errors import HostBusy, InvalidInput
-from playground.domain.spec.case import Case, Side
-from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
 from playground.domain.sweep.analysis import results
 from playground.domain.sweep.plan import Knob, Sweep, SweepPlan
 from playground.i18n import LOCALES, say_message
@@ -27,34 +25,20 @@ from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, estimate, new_sweep
 
 
-def case(*sides: Side, tokens: int = 6, **measurement: object) -> Case:
-    plan = {"max_rounds": 6, "target_width": 2, "check_outputs": False, **measurement}
-    return Case(
-        sides=sides,
-        workload=Workload(prompt="x", sampling=Sampling(max_tokens=tokens)),
-        measurement=Measurement(profile=ConcurrencyProfile(requests=2)).model_copy(update=plan),
-    )
-
-
-def sweep_over(made: Case, *values: object, name: str = "concurrency", budget_s: float = 600) -> Sweep:
-    plan = SweepPlan.model_validate({"knobs": [{"name": name, "values": values}], "budget_s": budget_s})
-    return new_sweep(plan, made, "p")
-
-
-async def swept(host: Host, sweep: Sweep) -> SweepRun:  # noqa: F811
+async def swept(host: Host, sweep: Sweep) -> SweepRun:
     sweeping = host.sweep_run(sweep)
     await host.start(sweeping, "a test")
     await until(lambda: sweeping.finished, within_s=120)
     return sweeping
 
 
-def stored(host: Host, sweep: Sweep) -> Sweep:  # noqa: F811
+def stored(host: Host, sweep: Sweep) -> Sweep:
     found = host.history.sweep(sweep.id)
     assert found is not None
     return found
 
 
-async def test_every_point_is_measured_and_kept(host: Host) -> None:  # noqa: F811
+async def test_every_point_is_measured_and_kept(host: Host) -> None:
     async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
         made = case(attached("slow", at(slow)), attached("quick", at(quick)), tokens=24)
         sweep = (await swept(host, sweep_over(made, 1, 2))).sweep
@@ -82,7 +66,7 @@ async def test_every_point_is_measured_and_kept(host: Host) -> None:  # noqa: F8
         assert all(say_message(sentence, locale) for sentence in conclusions_of(kept))
 
 
-async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> None:  # noqa: F811
+async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> None:
     async with FakeServer(Steady()) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), budget_s=0.1)
         sweep = (await swept(host, sweep_over(made, 1))).sweep
@@ -94,7 +78,7 @@ async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> Non
         assert host.history.summaries(**nothing) == []
 
 
-async def test_stopped_and_gone_on_with(host: Host) -> None:  # noqa: F811
+async def test_stopped_and_gone_on_with(host: Host) -> None:
     """What is measured stays; the point that was cut off is measured again."""
     async with FakeServer(Steady(rate=200)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
@@ -121,7 +105,7 @@ async def test_stopped_and_gone_on_with(host: Host) -> None:  # noqa: F811
     assert runs[1].id != second.id
 
 
-async def test_after_a_crash_it_can_go_on(host: Host) -> None:  # noqa: F811
+async def test_after_a_crash_it_can_go_on(host: Host) -> None:
     sweep = sweep_over(case(attached("a", "http://127.0.0.1:1"), attached("b", "http://127.0.0.1:1")), 1)
     host.history.begin_sweep(sweep)
     host.history.mark_interrupted()
@@ -129,7 +113,7 @@ async def test_after_a_crash_it_can_go_on(host: Host) -> None:  # noqa: F811
     assert (kept.status, kept.left) == ("interrupted", 1)
 
 
-async def test_a_failed_point_is_a_result(host: Host) -> None:  # noqa: F811
+async def test_a_failed_point_is_a_result(host: Host) -> None:
     """The side fails whenever four ask at once."""
     under_way = most = 0
 
@@ -155,7 +139,7 @@ async def test_a_failed_point_is_a_result(host: Host) -> None:  # noqa: F811
     assert any(sentence.message_id == "sweep.point_failed" for sentence in conclusions_of(sweep))
 
 
-async def test_the_budget_ends_it(host: Host) -> None:  # noqa: F811
+async def test_the_budget_ends_it(host: Host) -> None:
     async with FakeServer(Steady(rate=100)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=30)
         sweep = (await swept(host, sweep_over(made, *range(1, 9), budget_s=14))).sweep
@@ -166,7 +150,7 @@ async def test_the_budget_ends_it(host: Host) -> None:  # noqa: F811
     assert stored(host, sweep).problem == sweep.problem
 
 
-async def test_points_with_too_little_time_are_measured_again(host: Host) -> None:  # noqa: F811
+async def test_points_with_too_little_time_are_measured_again(host: Host) -> None:
     async with FakeServer(Steady(rate=400)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=8)
         sweep = (await swept(host, sweep_over(made, 1, budget_s=2))).sweep
@@ -181,7 +165,7 @@ async def test_points_with_too_little_time_are_measured_again(host: Host) -> Non
     assert results(kept)[0].sides[1].interval is not None
 
 
-async def test_another_turn_that_fails_takes_nothing_away(host: Host) -> None:  # noqa: F811
+async def test_another_turn_that_fails_takes_nothing_away(host: Host) -> None:
     async with FakeServer(Steady(rate=400)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=8)
         few = (await swept(host, sweep_over(made, 1, budget_s=2))).sweep
@@ -203,7 +187,7 @@ def test_a_letter_and_a_label_of_the_same_side() -> None:
         new_sweep(SweepPlan(knobs=knobs), made)
 
 
-async def test_what_another_copy_measured_stays_measured(host: Host) -> None:  # noqa: F811
+async def test_what_another_copy_measured_stays_measured(host: Host) -> None:
     async with FakeServer(Steady()) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), budget_s=0.1)
         sweep = sweep_over(made, 1)
@@ -219,7 +203,7 @@ async def test_what_another_copy_measured_stays_measured(host: Host) -> None:  #
     assert kept.points[0].run.id == sweep.points[0].run.id
 
 
-def test_a_budget_below_all_starts_still_measures_some(host: Host) -> None:  # noqa: F811
+def test_a_budget_below_all_starts_still_measures_some(host: Host) -> None:
     made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in "ab"))
     told = estimate(host.history, sweep_over(made, *range(1, 65), name="max_num_seqs", budget_s=3600), "cpu")
     assert told.engine_starts * told.start_s > 3600
@@ -229,7 +213,7 @@ def test_a_budget_below_all_starts_still_measures_some(host: Host) -> None:  # n
     assert any(sentence.message_id == "sweep.not_all_fit" for sentence in plan_sentences(told))
 
 
-async def test_one_at_a_time(host: Host) -> None:  # noqa: F811
+async def test_one_at_a_time(host: Host) -> None:
     async with FakeServer(Steady(rate=50)) as server:
         sides = (attached("a", at(server)), attached("b", at(server)))
         sweeping = host.sweep_run(sweep_over(case(*sides), 1))
@@ -242,14 +226,14 @@ async def test_one_at_a_time(host: Host) -> None:  # noqa: F811
         await until(lambda: sweeping.finished)
 
 
-async def test_what_the_host_does_not_allow_starts_nothing(host: Host) -> None:  # noqa: F811
+async def test_what_the_host_does_not_allow_starts_nothing(host: Host) -> None:
     made = case(Side(label="a", engine=EngineSettings(target="m")), attached("b", "http://127.0.0.1:1"))
     with pytest.raises(InvalidInput):
         host.sweep_run(sweep_over(made, "default", "elsewhere", name="runtime"))
     assert host.history.summaries() == []
 
 
-def test_the_estimate_learns_from_earlier_starts(host: Host) -> None:  # noqa: F811
+def test_the_estimate_learns_from_earlier_starts(host: Host) -> None:
     made = case(*(Side(label=name, engine=EngineSettings(target="m")) for name in "ab"), budget_s=100)
     sweep = sweep_over(made, 1, 2, name="max_num_seqs")
     guessed = estimate(host.history, sweep, "cpu")
@@ -258,7 +242,7 @@ def test_the_estimate_learns_from_earlier_starts(host: Host) -> None:  # noqa: F
     check("sweep_plan", plan_document(guessed))
 
 
-def test_command_line_plan(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_command_line_plan(fake_runtime: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "smollm2-ngram", "--knob", "k=1..3", "--plan", "--json"]) == 0
     told = check("sweep_plan", json.loads(capsys.readouterr().out))
     assert (told["points"], told["engine_starts"]) == (3, 4)

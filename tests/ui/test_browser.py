@@ -5,104 +5,13 @@ Screenshots are left in build/screenshots. At the end the app is killed with SIG
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
 import subprocess
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
-import httpx
-import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
-from support.real import ROOT, descendants, embedded_model, survivors, until
+from playwright.async_api import Browser, Page, expect
+from support.browser import START_MS, fill, opened, overflows, shot
+from support.real import descendants, survivors
 
 from playground import presets
-
-SHOTS = ROOT / "build" / "screenshots"
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-# Without these a headless Chromium started by root refuses to run, or calls its maker.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-START_MS = 300_000
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="pg-"))
-    yield made
-    shutil.rmtree(made)
-
-
-def started(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
-
-
-@pytest_asyncio.fixture
-async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
-    """The playground as a user starts it, with a history of its own."""
-    model = await embedded_model()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PLAYGROUND_DB": str(folder / "history.db"),
-        "PLAYGROUND_STATE": str(folder / "state"),
-        "PLAYGROUND_MODELS": str(model.parent),
-        "PLAYGROUND_PORT": str(port),
-    }
-    process = started(environment)
-    url = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        assert process.poll() is None, "the app ended"
-        try:
-            return httpx.get(url).is_success
-        except httpx.HTTPError:
-            return False
-
-    await until(answers, within_s=120)
-    yield process, url
-    if process.poll() is None:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-@pytest_asyncio.fixture
-async def browser() -> AsyncIterator[Browser]:
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield launched
-        await launched.close()
-
-
-async def opened(
-    browser: Browser, url: str, errors: list[str], *, width: int = 1440, locale: str = "en-US"
-) -> Page:
-    """A page in a visitor's own context; whatever it complains about lands in `errors`."""
-    context = await browser.new_context(viewport={"width": width, "height": 1000}, locale=locale)
-    page = await context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    await page.goto(url)
-    await expect(page.locator("#race")).to_be_visible(timeout=60_000)
-    return page
-
-
-async def shot(page: Page, name: str) -> None:
-    """Two engines and a browser on two cores: a picture can take its time."""
-    await page.screenshot(path=SHOTS / f"{name}.png", full_page=True, timeout=120_000)
 
 
 async def answer_of(page: Page, index: int) -> str:
@@ -114,26 +23,8 @@ async def drafted_of(page: Page, index: int) -> int:
     return await page.locator(".pane:visible").nth(index).locator(".draft.token").count()
 
 
-async def fill(box: Locator, text: str) -> None:
-    """Until it stays: on a slow machine a field that has just appeared, or a preset that is still on its way,
-    puts its own value over what was typed."""
-    await expect(box).to_be_visible()
-    for _ in range(10):
-        await box.fill(text)
-        await box.press("Tab")
-        stays = [await box.input_value() for _ in range(4) if not await box.page.wait_for_timeout(250)]
-        if set(stays) == {text}:
-            return
-    raise AssertionError(f"{text!r} was overwritten again and again, by {stays}")
-
-
 async def table_of(page: Page) -> list[str]:
     return await page.locator(".figures:visible td").all_text_contents()
-
-
-async def overflows(page: Page) -> bool:
-    """Whether the page scrolls sideways."""
-    return bool(await page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
 async def measures(page: Page) -> list[str]:

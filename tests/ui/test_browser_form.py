@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from playwright.async_api import Browser, Page, expect
-from ui.test_browser import app, browser, fill, folder, opened, overflows, shot  # noqa: F401
+from support.browser import fill, opened, overflows, shot
 
 App = tuple[subprocess.Popen[bytes], str]
 PASTED = (
@@ -14,7 +14,7 @@ PASTED = (
 )
 
 
-async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser) -> None:  # noqa: F811
+async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser) -> None:
     errors: list[str] = []
     page = await opened(browser, app[1], errors)
     await page.get_by_text("Settings of each side").click()
@@ -40,8 +40,8 @@ async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser)
 
 
 async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
-    app: App,  # noqa: F811
-    browser: Browser,  # noqa: F811
+    app: App,
+    browser: Browser,
 ) -> None:
     """A preset, sides added and taken away: all of it changes forms whose knobs nobody has opened yet."""
     page = await opened(browser, app[1], [])

@@ -7,7 +7,6 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from runs.test_comparison import fake_runtime, host  # noqa: F401
 
 from playground import presets
 from playground.config import Config
@@ -25,7 +24,7 @@ Page = dict[Any, Any]
 
 
 @pytest.fixture
-def tab(host: Host) -> CompareTab:  # noqa: F811
+def tab(host: Host) -> CompareTab:
     with gr.Blocks():
         return compare_tab.build(host, devices.machine())
 
@@ -47,7 +46,7 @@ def fill(tab: CompareTab, page: Page, preset: Preset) -> None:
     take(page, compare_tab.filling(tab, preset, devices.machine(), "en"))
 
 
-def test_a_preset_that_was_not_touched(tab: CompareTab, host: Host) -> None:  # noqa: F811
+def test_a_preset_that_was_not_touched(tab: CompareTab, host: Host) -> None:
     given = just_opened(tab)
     for name in presets.names():
         preset = presets.load(name)
@@ -59,7 +58,7 @@ def test_a_preset_that_was_not_touched(tab: CompareTab, host: Host) -> None:  # 
     assert compare_tab._comparison(tab, host, given, "race").run.preset is None
 
 
-def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:  # noqa: F811
+def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:
     """A new one is what the last one holds, under a name of its own."""
     given = just_opened(tab)
     preset = presets.load(presets.EMBEDDED)
@@ -78,7 +77,7 @@ def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:  #
 
 
 @pytest.mark.parametrize("mode", ["race", "measured"])
-def test_a_run_is_loaded_as_it_was(tab: CompareTab, host: Host, mode: Any) -> None:  # noqa: F811
+def test_a_run_is_loaded_as_it_was(tab: CompareTab, host: Host, mode: Any) -> None:
     """Unchanged it is the preset again; changed it is what was run, with as many sides."""
     given = just_opened(tab)
     fill(tab, given, presets.load("four-row-table"))
@@ -111,7 +110,7 @@ def test_a_runtime_that_is_gone_is_replaced_and_told(config: Config) -> None:
 
 
 @pytest.mark.parametrize(("count", "sides"), [(-1, 2), (3, 3), (10**9, 4)])
-def test_the_browser_s_count_of_sides_is_not_trusted(host: Host, count: int, sides: int) -> None:  # noqa: F811
+def test_the_browser_s_count_of_sides_is_not_trusted(host: Host, count: int, sides: int) -> None:
     assert len(filled_from(host, json.dumps([presets.EMBEDDED, count])).sides) == sides
 
 

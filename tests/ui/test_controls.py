@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from runs.test_comparison import SIDES, fake_runtime, finished, host, workload  # noqa: F401
+from support.races import SIDES, finished, workload
 
 from playground.domain.record.run import Mode
 from playground.domain.spec.measurement import Measurement
@@ -20,7 +20,7 @@ REQUEST = gr.Request(headers={"accept-language": "en"})
 
 
 @pytest.mark.parametrize("mode", ["race", "measured"])
-async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:  # noqa: F811
+async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
     plan = Measurement.model_validate({"max_rounds": 6, "profile": {"kind": "concurrency", "requests": 1}})
 
     def read(given: Mapping[Any, Any], wanted: Mode) -> Comparison:

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest_asyncio
 from playwright.async_api import Locator, Page, async_playwright, expect
+from support.browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
 from support.real import until
 from support.sweep_run import OUT_OF_MEMORY, made_sweep, save
-from ui.test_browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
 
 from playground import presets
 from playground.i18n import say, say_message

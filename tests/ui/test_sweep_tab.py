@@ -8,9 +8,9 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from runs.test_attached import at, attached
-from runs.test_sweep import case, sweep_over
+from support.endpoints import at, attached
 from support.fake_server import FakeServer, Steady
+from support.sweep_cases import case, sweep_over
 from support.waiting import until
 
 from playground import presets

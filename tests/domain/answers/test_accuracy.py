@@ -11,12 +11,11 @@ from math import comb, inf
 from typing import Any
 
 import pytest
-from report.test_schema import check
-from runs.test_attached import at, attached
-from runs.test_comparison import fake_runtime, host  # noqa: F401
 from scipy.stats import binomtest
+from support.endpoints import at, attached
 from support.fake_server import FakeServer, Reply, Steady
 from support.measured_run import measured_run
+from support.schema import check
 from support.waiting import until
 
 from playground.domain.answers.accuracy import Z, accuracy_of, is_right, mcnemar, statements, tango, wilson
@@ -309,7 +308,7 @@ PLAN = Measurement(
 ASKED = Workload(prompt="x", sampling=Sampling(max_tokens=3))
 
 
-async def test_a_measured_run_asks_after_its_last_round_and_keeps_it(host: Host) -> None:  # noqa: F811
+async def test_a_measured_run_asks_after_its_last_round_and_keeps_it(host: Host) -> None:
     async with (
         also_answers(Steady(rate=500), tasks()[0].accepted[0]) as one,
         also_answers(Steady(rate=500), "?") as two,
@@ -329,7 +328,7 @@ async def test_a_measured_run_asks_after_its_last_round_and_keeps_it(host: Host)
     check("compare", compare_document(run))
 
 
-async def test_stopped_it_is_left_out(host: Host) -> None:  # noqa: F811
+async def test_stopped_it_is_left_out(host: Host) -> None:
     never = asyncio.Event()
     async with also_answers(Steady(rate=500), "", hold=never) as one:
         sides = (attached("one", at(one)), attached("two", at(one)))

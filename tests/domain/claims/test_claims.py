@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from report.test_schema import check
+from support.schema import check
 
 from playground import presets
 from playground.domain.claims.claims import CLAIMS, ClaimedFigure, ClaimName, Standing

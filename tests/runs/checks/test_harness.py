@@ -11,11 +11,10 @@ import httpx
 import psutil
 import pytest
 from domain.answers.test_accuracy import ASKED, PLAN
-from report.test_schema import check
-from runs.test_attached import at, attached
-from runs.test_comparison import fake_runtime, host  # noqa: F401
+from support.endpoints import at, attached
 from support.fake_server import MODEL, FakeServer, Steady
 from support.measured_run import measured_run
+from support.schema import check
 from support.waiting import until
 
 from playground import presets
@@ -240,7 +239,7 @@ async def test_one_on_tcp_is_reached_where_it_is() -> None:
         assert url == endpoint.url
 
 
-async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> None:  # noqa: F811
+async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> None:
     plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
     async with FakeServer(Steady(rate=500)) as server:
         comparison = host.comparison((attached("one", at(server)), attached("two", at(server))), ASKED, plan)
@@ -269,7 +268,7 @@ def without_questions(folder: Path) -> Harness:
     return Harness(tasks=(str(path),))
 
 
-async def test_what_it_could_not_do_is_said(host: Host, tmp_path: Path, lm_eval: None) -> None:  # noqa: F811
+async def test_what_it_could_not_do_is_said(host: Host, tmp_path: Path, lm_eval: None) -> None:
     """The run is none the worse for it."""
     plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
     async with FakeServer(Steady(rate=500)) as server:
