@@ -1,6 +1,6 @@
 """The host's configuration: environment variables `PLAYGROUND_*`, read once at start.
 
-The README's table is checked against `VARIABLES`.
+The table in docs/configuration.md is checked against `VARIABLES`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The README says what is there, all of it, and nothing else."""
+"""The README and the pages of `docs/` name what is there, all of it, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,20 +13,32 @@ from support.paths import ROOT
 from playground import presets
 from playground.cli.main import _parser
 from playground.config import VARIABLES, Config
+from playground.domain.claims.claims import CLAIMS
+from playground.i18n import table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+TEXTS = {Path("README.md"): README, **{Path("docs") / f"{name}.md": text for name, text in PAGES.items()}}
+PRESET_TABLES = PAGES["presets"].partition("## Writing your own")[0]
+MOST_LINES = 200
 INDENT = 2
 
 
-def section(title: str) -> str:
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
-    assert found, f"the README has no section {title!r}"
-    return found[1]
+def section(title: str, text: str = README) -> str:
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"no section {title!r}"
+    return match[1]
 
 
 def first_column(text: str) -> list[str]:
     """The names in backticks that open a table's rows."""
     return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """What a link to a heading of this page may name."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
 def verbs(parser: argparse.ArgumentParser, prefix: str = "") -> set[str]:
@@ -65,7 +77,7 @@ def real_tree() -> set[str]:
 
 
 def test_every_variable_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `(PLAYGROUND_\w+)` \| (.+?) \| (.+) \|$", section("Configuration"), re.MULTILINE)
+    rows = re.findall(r"^\| `(PLAYGROUND_\w+)` \| (.+?) \| (.+) \|$", PAGES["configuration"], re.MULTILINE)
     assert [name for name, _, _ in rows] == list(VARIABLES)
     config = Config()
     for name, default, _ in rows:
@@ -78,18 +90,45 @@ def test_every_variable_is_documented_with_its_default() -> None:
             assert default in ("none", "any", "`0`"), name
 
 
-def test_every_variable_in_the_readme_exists() -> None:
-    assert set(re.findall(r"\bPLAYGROUND_[A-Z_]*[A-Z]\b", README)) == set(VARIABLES)
+@pytest.mark.parametrize("path", TEXTS, ids=str)
+def test_every_variable_that_is_named_exists(path: Path) -> None:
+    assert set(re.findall(r"\bPLAYGROUND_[A-Z_]*[A-Z]\b", TEXTS[path])) <= set(VARIABLES)
+
+
+def test_every_figure_is_documented() -> None:
+    """Every figure that has a definition on the page, by its English name."""
+    names = {
+        table()[message_id.removesuffix("_help")]["en"] for message_id in table() if is_definition(message_id)
+    }
+    listed = re.findall(r"^\| ([^|]+) \|", section("Figures", PAGES["figures"]), re.MULTILINE)
+    assert names <= set(listed)
+
+
+def is_definition(message_id: str) -> bool:
+    return message_id.startswith("figure.") and message_id.endswith("_help")
 
 
 def test_every_preset_is_documented() -> None:
-    listed = first_column(section("Presets"))
-    assert sorted(listed) == sorted(presets.names())
+    assert sorted(first_column(PRESET_TABLES)) == sorted(presets.names())
+
+
+def test_every_key_of_a_preset_is_documented() -> None:
+    keys = set(presets.Preset.model_fields) - {"name"} | {"common"}
+    assert set(first_column(section("Writing your own", PAGES["presets"]))) == keys
+
+
+def test_every_claim_is_documented_with_its_presets() -> None:
+    claims: dict[str, set[str]] = {name: set() for name in CLAIMS}
+    for name in presets.names():
+        if claim := presets.load(name).claim:
+            claims[claim].add(name)
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGES["claims"], re.MULTILINE)
+    assert {claim: set(re.findall(r"`([^`]+)`", named)) for claim, named in rows} == claims
 
 
 @pytest.mark.parametrize("name", presets.names())
 def test_the_table_tells_which_presets_need_a_gpu(name: str) -> None:
-    row = next(line for line in section("Presets").splitlines() if line.startswith(f"| `{name}` |"))
+    row = next(line for line in PRESET_TABLES.splitlines() if line.startswith(f"| `{name}` |"))
     assert ("GPU" in row) == presets.load(name).gpu
 
 
@@ -103,8 +142,15 @@ def test_presets_have_a_sentence_in_both_languages(name: str) -> None:
 
 
 def test_every_verb_is_documented() -> None:
-    typed = re.findall(r"python -m playground ((?:history )?[a-z]+)", section("Command line"))
+    typed = re.findall(r"python -m playground ((?:history )?[a-z]+)", PAGES["command-line"])
     assert set(typed) == verbs(_parser())
+
+
+def test_every_benchmark_is_documented() -> None:
+    """Those that measure something; the others are servers, models and surfaces that these use."""
+    helpers = {"common", "dummy_model", "paced_server", "surfaces", "trivial_page"}
+    names = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
+    assert set(first_column(PAGES["benchmarks"])) == names
 
 
 def test_every_make_target_is_documented() -> None:
@@ -112,9 +158,10 @@ def test_every_make_target_is_documented() -> None:
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     assert phony
     targets = set(phony[1].split())
-    assert set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE)) == targets
+    assert set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)) == targets
     assert set(first_column(section("Development"))) == {f"make {target}" for target in targets - {"help"}}
-    assert set(re.findall(r"\bmake ([a-z]+)\b(?=[ `\n])", README)) <= targets
+    for text in TEXTS.values():
+        assert set(re.findall(r"(?:^|`|\n)make ([a-z-]+)", text)) <= targets
 
 
 def test_the_tree_is_complete() -> None:
@@ -123,13 +170,22 @@ def test_the_tree_is_complete() -> None:
     assert sorted(drawn - real) == [], "the README's tree shows what doesn't exist"
 
 
-def test_links_lead_somewhere() -> None:
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    assert len(README.splitlines()) < MOST_LINES
+    for name in PAGES:
+        assert f"(docs/{name}.md)" in section("Documentation"), name
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=str)
+def test_links_lead_somewhere(path: Path) -> None:
     # Pictures are made by the browser tests.
-    for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)]+)\)", README):
-        if target.startswith("#"):
-            assert f"## {target[1:]}" in README.lower()
-        elif "://" not in target:
-            assert (ROOT / target).exists(), target
+    for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)]+)\)", TEXTS[path]):
+        if "://" in target:
+            continue
+        file, _, heading = target.partition("#")
+        linked = ROOT / path.parent / file if file else ROOT / path
+        assert linked.exists(), target
+        assert not heading or heading in anchors(linked.read_text(encoding="utf-8")), target
 
 
 def test_the_changelog_names_this_version() -> None:
