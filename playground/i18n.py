@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from playground.domain.errors import PlaygroundError
-from playground.domain.message import Message
+from playground.domain.message import Message, Section
 
 Locale = Literal["en", "zh-CN"]
 LOCALES: tuple[Locale, ...] = ("en", "zh-CN")
@@ -49,11 +49,17 @@ class _Unknown:
 
 def say_message(problem: Message | PlaygroundError, locale: Locale = "en") -> str:
     """An error's sentence; parameters that are problems themselves are said first."""
-    params = {
-        name: say_message(value, locale) if isinstance(value, Message) else value
-        for name, value in problem.params.items()
-    }
+    params = {name: _said(value, locale) for name, value in problem.params.items()}
     return table()[problem.message_id][locale].format_map(_Told(params))
+
+
+def _said(value: object, locale: Locale) -> object:
+    match value:
+        case Message():
+            return say_message(value, locale)
+        case Section():
+            return say(value.value, locale)
+    return value
 
 
 def locale_of(accept_language: str | None) -> Locale:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from playground.domain.message import Message
+from playground.domain.message import Message, Where
 
 from .errors import InvalidInput
 from .url import without_secrets
@@ -51,7 +51,7 @@ ACCEPTED: dict[str, tuple[str, str | None]] = {
 }
 
 
-def validate(model: type[ModelT], values: Mapping[str, Any], where: str | Message) -> ModelT:
+def validate(model: type[ModelT], values: Mapping[str, Any], where: Where) -> ModelT:
     """Make `model` of `values`. The first thing wrong becomes one InvalidInput; its `key` is the dotted field."""
     try:
         return model.model_validate(values)
@@ -72,7 +72,7 @@ def _first(error: ValidationError) -> ErrorDetails:
     return max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
 
 
-def _refusal(model: type[BaseModel], found: ErrorDetails, where: str | Message) -> InvalidInput:
+def _refusal(model: type[BaseModel], found: ErrorDetails, where: Where) -> InvalidInput:
     path, _ = _walk(model, found["loc"])
     context = dict(found.get("ctx", {}))
     kind = found["type"]

@@ -12,7 +12,7 @@ from statistics import fmean, median
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput, PlaygroundError
-from playground.domain.message import Message
+from playground.domain.message import Message, Section
 from playground.domain.record.run import Status
 from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
@@ -59,7 +59,7 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     now = datetime.now().astimezone()
     # A letter and a label may name the same side: whether the knobs differ shows only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
-    named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Message("ui.tab_sweep"))
+    named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Section.SWEEP)
     points = [PointRecord(point.number, point.values) for point in points_of(named, case)]
     return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
 

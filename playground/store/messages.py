@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from playground.domain.message import Message
+from playground.domain.message import Message, Section
 
 
 def message_text(problem: Message | None) -> str | None:
@@ -26,6 +26,8 @@ def _values(problem: Message) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Section):
+        value = Message(value.value)
     if isinstance(value, Message):
         return {"problem": _values(value)}
     return value if isinstance(value, int | float | str | bool | None) else str(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playground.domain.errors import InvalidInput
-from playground.domain.message import Message
+from playground.domain.message import Message, Where
 
 from .words import bare, options, split
 
@@ -71,7 +71,7 @@ def replacement(name: str) -> Message | None:
     return found.explained(bare(name)) if found else None
 
 
-def modernised(settings: Mapping[str, Any], where: str | Message) -> tuple[dict[str, Any], list[Message]]:
+def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any], list[Message]]:
     """Engine settings as somebody wrote them, with today's names; each translation explained.
 
     Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What is
@@ -112,7 +112,7 @@ def _is_old(name: str, in_speculation: bool) -> bool:
     return not (in_speculation and found.now == f"speculation.{name}")
 
 
-def adopt(settings: dict[str, Any], name: str, value: object, where: str | Message) -> list[Message]:
+def adopt(settings: dict[str, Any], name: str, value: object, where: Where) -> list[Message]:
     """Put an old name's value where it belongs today, in nested settings; says what was done."""
     name = bare(name)
     old = OLD_NAMES[name]

@@ -13,7 +13,7 @@ from gradio.utils import get_upload_folder
 
 from playground import prompts
 from playground.domain.errors import InvalidInput, PlaygroundError
-from playground.domain.message import Message
+from playground.domain.message import Message, Section
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.workload import Objective
 from playground.domain.validation import ModelT, validate
@@ -22,8 +22,6 @@ from playground.presets import Preset, is_shipped
 from playground.runs.checks import harness
 from playground.ui.shared import view
 
-# Where an error's field is.
-WHERE = Message("ui.measurement")
 PROMPTS = ("own", *prompts.names(), "file", "synthetic")
 # Which fields belong to which kind of load.
 LOADS = {
@@ -175,9 +173,9 @@ def read(text: str, preset: Preset) -> tuple[Measurement, str]:
     kind = given["kind"]
     used = (*LOADS.get(kind, ()), *ENDINGS)
     if not any(given.get(name) for name in ENDINGS):
-        raise InvalidInput("measure.needs_end", where=WHERE, key="requests")
+        raise InvalidInput("measure.needs_end", where=Section.MEASUREMENT, key="requests")
     if kind == "ramp" and not given.get("requests"):
-        raise InvalidInput("measure.ramp_needs_requests", where=WHERE, key="requests")
+        raise InvalidInput("measure.ramp_needs_requests", where=Section.MEASUREMENT, key="requests")
     asked = {
         "prompts": _prompts(given, preset),
         "profile": {"kind": kind, **{name: given[name] for name in used if given.get(name)}},
@@ -212,7 +210,7 @@ def _harness(given: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
     trusted = preset.measurement.harness if is_shipped(preset) else None
     own = trusted.tasks if trusted else ()
     if unfit := next((task for task in tasks if task not in own and not TASK.fullmatch(task)), None):
-        raise InvalidInput("harness.only_names", where=WHERE, key="tasks", task=unfit)
+        raise InvalidInput("harness.only_names", where=Section.MEASUREMENT, key="tasks", task=unfit)
     return {"tasks": tasks, "limit": given["limit"] or None}
 
 
@@ -226,7 +224,7 @@ def _scaled(field: str, text: str, factor: float) -> float | str:
 
 def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str, str]) -> ModelT:
     try:
-        return validate(model, asked, where=WHERE)
+        return validate(model, asked, where=Section.MEASUREMENT)
     except InvalidInput as error:
         key = str(error.params.get("key", "")).rpartition(".")[2]
         field, factor = SCALED.get(key, (key, None))
@@ -235,5 +233,10 @@ def _validated(model: type[ModelT], asked: Mapping[str, Any], given: Mapping[str
         detail = error.params.get("detail") if factor is None else Message("measure.out_of_range")
         name = Message(f"measure.{field}")
         raise InvalidInput(
-            "measure.bad_field", where=WHERE, key=field, field=name, value=given[field], detail=detail
+            "measure.bad_field",
+            where=Section.MEASUREMENT,
+            key=field,
+            field=name,
+            value=given[field],
+            detail=detail,
         ) from error

@@ -11,7 +11,7 @@ import gradio as gr
 
 from playground import presets
 from playground.domain.errors import InvalidInput, PlaygroundError
-from playground.domain.message import Message
+from playground.domain.message import Section
 from playground.domain.record.run import Mode
 from playground.domain.spec.case import MOST_SIDES, Case
 from playground.domain.spec.workload import Workload
@@ -197,7 +197,7 @@ def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, P
         "sampling": sampling,
     }
     measurement, objective = measure_form.read(given[tab.measurement], base)
-    asked = validate(Workload, {**workload, "objective": objective}, where=Message("ui.prompt"))
+    asked = validate(Workload, {**workload, "objective": objective}, where=Section.PROMPT)
     return Case(sides=sides, workload=asked, measurement=measurement), base
 
 
@@ -208,11 +208,11 @@ def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any])
     name = key.rpartition(".")[2]
     if not key:
         return None
-    if where == Message("ui.prompt"):
+    if where is Section.PROMPT:
         return FieldPlace(
             f"#asked-{name} :is(input, textarea)", () if name == "prompt" else ("#sampling button.label-wrap",)
         )
-    if where == measure_form.WHERE:
+    if where is Section.MEASUREMENT:
         return FieldPlace(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
     labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
     return side_form.place_of(labels.index(where), key) if where in labels else None
@@ -228,7 +228,7 @@ def _turns(text: str) -> list[dict[str, str]]:
         elif turns:
             turns[-1]["content"] += f"\n{line}"
         elif line.strip():
-            raise InvalidInput("ui.turns_bad", where=Message("ui.prompt"), key="turns", line=number)
+            raise InvalidInput("ui.turns_bad", where=Section.PROMPT, key="turns", line=number)
     return turns
 
 

@@ -11,7 +11,7 @@ import gradio as gr
 
 from playground import presets, prompts
 from playground.domain.errors import InvalidInput, PlaygroundError
-from playground.domain.message import Message
+from playground.domain.message import Section
 from playground.domain.spec.case import Case
 from playground.domain.sweep.analysis import described
 from playground.domain.sweep.plan import (
@@ -238,7 +238,7 @@ class Sweeps:
             raise InvalidInput("whatif.no_knob")
         knobs = [_knob(fields, given, case, search) for fields in wanted]
         values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
-        plan = validate(SweepPlan, values, where=Message("ui.tab_sweep"))
+        plan = validate(SweepPlan, values, where=Section.SWEEP)
         return new_sweep(plan, case, preset_of(case, base))
 
 
