@@ -19,12 +19,13 @@ from playground.domain.errors import InvalidInput
 from playground.domain.sweep.knobs import NAMES
 from playground.domain.sweep.plan import Sweep, SweepPlan, parsed_knob
 from playground.engine import devices
-from playground.i18n import say
+from playground.i18n import LOCALES, say
 from playground.runs.host import Host
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.actions import BadKnob, Sweeps
+from playground.ui.sweep.painter import progress
 from playground.ui.sweep.tab import SweepTab
 
 PRESET = presets.load(presets.EMBEDDED)
@@ -151,6 +152,26 @@ def test_every_name_that_is_offered_can_be_varied() -> None:
 def sweep_of(server: FakeServer) -> Sweep:
     made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
     return sweep_over(made, 1, 2, 3)
+
+
+async def test_between_two_points_the_last_ones_phase_is_not_said(
+    tabs: tuple[SweepTab, CompareTab, Host],
+) -> None:
+    """Its comparison has ended, and the next one is not made yet."""
+    host = tabs[2]
+    async with FakeServer(Steady()) as server:
+        sweep = sweep_of(server)
+        sweeping = host.sweep_run(sweep)
+        point = sweep.points[0]
+        sweeping.current = host.comparison(sweep.case.sides, sweep.case.workload, sweep.case.measurement)
+        point.run = sweeping.current.run
+        assert "concurrency = 1" in progress(sweeping, "en")
+        sweeping.current.stop()
+        assert sweeping.current.live.phase == "finished"
+        for locale in LOCALES:
+            said = progress(sweeping, locale)
+            assert say("whatif.done", locale, done=0, count=3) in said
+            assert "concurrency" not in said
 
 
 async def painted(page: Sweeps, sweep_id: str) -> list[dict[Any, Any]]:

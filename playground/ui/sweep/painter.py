@@ -98,6 +98,9 @@ def progress(sweeping: SweepRun, locale: Locale) -> str:
     sweep, current = sweeping.sweep, sweeping.current
     if sweeping.finished:
         return ""
+    # Between two points the last comparison has ended and the next is not made yet.
+    if current is not None and current.live.phase == "finished":
+        current = None
     done, count = sum(point.settled for point in sweep.points), sweep.plan.most_explored
     parts = [say("whatif.done", locale, done=done, count=count)]
     if current is not None:
