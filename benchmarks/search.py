@@ -30,9 +30,10 @@ from playground import presets
 from playground.config import Config
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.analysis import results
-from playground.domain.sweep.plan import Sweep, engines_of, points_of
+from playground.domain.sweep.order import engines_of
 from playground.domain.sweep.rank import merits
 from playground.domain.sweep.recommendation import recommendation
+from playground.domain.sweep.record import Sweep
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.runs.comparison import Comparison
@@ -152,7 +153,7 @@ async def tell_apart(grid: Sweep, best: int, chosen: int) -> None:
     if best == chosen:
         print("the search recommends the grid's best")
         return
-    points = points_of(grid.plan, grid.case)
+    points = grid.planned
     sides = tuple(
         points[number].case.sides[1].model_copy(update={"label": label})
         for number, label in ((best, "best of the grid"), (chosen, "recommended"))

@@ -18,7 +18,8 @@ from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings, Ngram
 from playground.domain.spec.workload import Workload
 from playground.domain.speculation.theory import expected_speed_up, geometric_rates
-from playground.domain.sweep.plan import Sweep, SweepPlan
+from playground.domain.sweep.plan import SweepPlan
+from playground.domain.sweep.record import Sweep
 from playground.runs.sweep import new_sweep
 
 RECORDED = Path(__file__).with_name("search_surface.json")

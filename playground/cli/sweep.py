@@ -13,8 +13,11 @@ from playground.domain.errors import InvalidInput
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.analysis import PointResult, SideResult, described, predictions, result_of, shown
-from playground.domain.sweep.plan import Estimate, Sweep, SweepPlan, parsed_knob
+from playground.domain.sweep.budget import Estimate
+from playground.domain.sweep.knob_text import parsed_knob
+from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.recommendation import recommended_side
+from playground.domain.sweep.record import Sweep
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.report.deploy import snippets

@@ -8,7 +8,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.presets import Preset
 
 ENDED = ("done", "stopped")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from playground.domain.record.run import Run
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 
 from .csv_text import csv_text

@@ -7,7 +7,7 @@ from html import escape
 
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 
 from .charts import Chart, charts_of, sweep_charts

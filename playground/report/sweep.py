@@ -18,10 +18,10 @@ from playground.domain.sweep.analysis import (
     sure_points,
     synthetic,
 )
-from playground.domain.sweep.plan import Estimate, Sweep
+from playground.domain.sweep.budget import BESIDE, WORTH_S, Estimate
 from playground.domain.sweep.recommendation import best_by_circumstance, recommendation
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say_message
-from playground.runs.sweep import BESIDE, WORTH_S
 
 from .claims import claim_of
 from .documents import SCHEMA_VERSION, claim_document, message_document, side_figures_document, verdict_document

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from playground.domain.speculation.prediction import Prediction
 from playground.domain.stats.verdicts import Verdict
 from playground.domain.sweep.analysis import LATENCIES, PointResult, SideResult, predictions, shown
-from playground.domain.sweep.plan import Sweep, value_text
+from playground.domain.sweep.plan import value_text
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 
 from .csv_text import csv_text

@@ -13,7 +13,8 @@ from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
-from playground.domain.sweep.plan import Estimate, Sweep
+from playground.domain.sweep.budget import Estimate
+from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.pool import Holder, Pool
 from playground.store import History

@@ -16,17 +16,10 @@ from typing import TYPE_CHECKING
 from playground.domain.spec.change import Value
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.analysis import result_of
-from playground.domain.sweep.plan import (
-    FEWEST_LOOKS,
-    Knob,
-    Point,
-    PointRecord,
-    Sweep,
-    engines_of,
-    most_starts,
-    points_of,
-)
+from playground.domain.sweep.order import engines_of, most_starts
+from playground.domain.sweep.plan import FEWEST_LOOKS, Knob, Point
 from playground.domain.sweep.rank import merits
+from playground.domain.sweep.record import PointRecord, Sweep
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -99,7 +92,7 @@ class Search:
     def __init__(self, sweep: Sweep, sampler: Callable[[int], BaseSampler] | None = None) -> None:
         self._sweep = sweep
         self._sampler = sampler or gaussian_process
-        self._points = {point.number: point for point in points_of(sweep.plan, sweep.case)}
+        self._points = {point.number: point for point in sweep.planned}
         self._left = dict(self._points)
         self._looked = {point.number for point in sweep.points if sweep.looked_at_again(point)}
         self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]

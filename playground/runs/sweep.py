@@ -18,18 +18,11 @@ from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.rounds import whole_rounds
+from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting
 from playground.domain.sweep.knobs import label_of
-from playground.domain.sweep.plan import (
-    Estimate,
-    Point,
-    PointRecord,
-    Sweep,
-    SweepPlan,
-    engine_starts,
-    engines_of,
-    ordered,
-    points_of,
-)
+from playground.domain.sweep.order import Grid, engine_starts, engines_of
+from playground.domain.sweep.plan import Point, SweepPlan
+from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine.pool import Pool
 from playground.store import History
@@ -40,17 +33,6 @@ from .search import BETTER, LOOK, Search
 
 logger = logging.getLogger(__name__)
 
-# Where this host has started no engine yet: seconds until one is ready, as seen on two cores and on an H200.
-START_S = {"cpu": 60.0, "cuda": 120.0}
-# What a point takes beside its rounds (warm-up, the check of the answers), as a share of them.
-BESIDE = 0.35
-# In less no round fits, on any machine; with so much six rounds of a small workload do.
-LEAST_ROUNDS_S = 1.0
-WORTH_S = 15.0
-# A search's point may take one part in so many of the time that is left: it ends by itself after six rounds, and
-# with fewer it tells nothing.
-SHARES = 4
-
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     """Raises InvalidInput for knobs and values that the case does not allow. Nothing has started then."""
@@ -60,8 +42,9 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     # A letter and a label may name the same side: whether the knobs differ shows only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
     named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Section.SWEEP)
-    points = [PointRecord(point.number, point.values) for point in points_of(named, case)]
-    return Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, points, preset)
+    sweep = Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, preset=preset)
+    sweep.points = [PointRecord(point.number, point.values) for point in sweep.planned]
+    return sweep
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
@@ -76,43 +59,9 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     return Estimate(points, fits, starts, start_s, len(known), point_s, total_s)
 
 
-class Grid:
-    """The order of a sweep of all combinations: few engines start."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        measured = {point.number for point in sweep.points if sweep.measured(point)}
-        self.left = ordered([point for point in points_of(sweep.plan, sweep.case) if point.number not in measured])
-
-    @property
-    def most(self) -> int:
-        """How many points are still to be taken."""
-        return len(self.left)
-
-    def starts(self, running: Counter[EngineSettings]) -> int:
-        """How many engines start for them."""
-        return engine_starts(self.left, running)
-
-    def take(self, running: Counter[EngineSettings]) -> Point | None:
-        """The point to measure now."""
-        return self.left.pop(0) if self.left else None
-
-    def learn(self, record: PointRecord) -> None:
-        """What a point came to changes nothing."""
-
-
 def order_of(sweep: Sweep) -> Grid | Search:
     """In which order the points that are left are measured."""
     return Search(sweep) if sweep.plan.search else Grid(sweep)
-
-
-def fitting(plan: SweepPlan, left_s: float, points: int, start_s: float) -> tuple[int, float]:
-    """How many of the points fit into what is left, and how long each one's rounds may take then.
-
-    As many as get WORTH_S, one in any case. `start_s`: what a point's engine starts take on average.
-    """
-    fits = min(points, max(1, int(left_s / (start_s + WORTH_S * (1 + BESIDE)))))
-    shares = min(fits, SHARES) if plan.search else fits
-    return fits, max(0.0, left_s / shares - start_s) / (1 + BESIDE)
 
 
 class SweepRun:

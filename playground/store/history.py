@@ -14,7 +14,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import Run, Trial
 from playground.domain.record.traces import RequestTrace
-from playground.domain.sweep.plan import PointRecord, Sweep
+from playground.domain.sweep.record import PointRecord, Sweep
 
 from . import rows, summaries
 from .messages import message_text

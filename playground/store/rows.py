@@ -15,7 +15,8 @@ from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import SideSettings
 from playground.domain.spec.workload import ChatMessage, LoadProfile, Workload
-from playground.domain.sweep.plan import PointRecord, Sweep, SweepPlan
+from playground.domain.sweep.plan import SweepPlan
+from playground.domain.sweep.record import PointRecord, Sweep
 
 from .evidence import accuracy_of, accuracy_row, harness_of, harness_row, outputs_of, outputs_row
 from .messages import message_of, message_text

@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import SideSettings
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 
 from . import rows
 

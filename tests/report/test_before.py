@@ -17,7 +17,7 @@ from support.paths import ROOT
 
 from playground import presets
 from playground.domain.record.run import Run
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.report.export import exported
 from playground.store import History
 

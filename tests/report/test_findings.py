@@ -27,7 +27,8 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import ChatMessage, WavesProfile
 from playground.domain.speculation.theory import SpeculationPoint
 from playground.domain.stats.rounds import rounds_of
-from playground.domain.sweep.plan import Knob, PointRecord, Sweep, SweepPlan
+from playground.domain.sweep.plan import Knob, SweepPlan
+from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import LOCALES, Locale, say_message
 from playground.report.charts.figure import COLOURS
 from playground.report.conclusions import conclusions

@@ -14,7 +14,8 @@ from playground.domain.message import Message
 from playground.domain.record.traces import Chunk
 from playground.domain.speculation.theory import break_even_acceptance, step_cost
 from playground.domain.sweep.analysis import pareto_front, predictions, result_of, results, speculation_points
-from playground.domain.sweep.plan import Sweep, parsed_knob
+from playground.domain.sweep.knob_text import parsed_knob
+from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say, say_message
 from playground.report.charts import Chart, sweep_charts
 from playground.report.charts.knob_axis import KnobAxis

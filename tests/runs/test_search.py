@@ -22,16 +22,19 @@ from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.workload import ConcurrencyProfile
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.analysis import results
+from playground.domain.sweep.budget import BESIDE, SHARES, fitting
 from playground.domain.sweep.knobs import Case
-from playground.domain.sweep.plan import Knob, Point, Sweep, SweepPlan, engines_of, points_of
+from playground.domain.sweep.order import engines_of
+from playground.domain.sweep.plan import Knob, Point, SweepPlan
 from playground.domain.sweep.rank import merits
 from playground.domain.sweep.recommendation import recommendation
+from playground.domain.sweep.record import Sweep
 from playground.report.charts.sweep import sweep_charts
 from playground.report.sweep import conclusions_of, plan_document, sweep_document
 from playground.report.sweep_table import point_table
 from playground.runs.host import Host
 from playground.runs.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
-from playground.runs.sweep import BESIDE, SHARES, SweepRun, estimate, fitting, new_sweep
+from playground.runs.sweep import SweepRun, estimate, new_sweep
 
 SURFACES = {surface.name: surface for surface in built()}
 FEW = Measurement(
@@ -127,7 +130,7 @@ def test_those_that_may_be_the_best_are_looked_at_again() -> None:
 def test_of_two_the_one_whose_engine_runs_comes_first() -> None:
     surface = SURFACES["k x lookup, 4"]
     search, taken = to_its_looks(surface, a=0.5, b=0.48)
-    running = engines_of(points_of(surface.sweep().plan, surface.sweep().case)[taken[1]].case)
+    running = engines_of(surface.sweep().planned[taken[1]].case)
     look = search.take(running)
     assert look is not None
     assert look.number == taken[1]

@@ -18,7 +18,8 @@ from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.analysis import results
-from playground.domain.sweep.plan import Knob, Sweep, SweepPlan
+from playground.domain.sweep.plan import Knob, SweepPlan
+from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say_message
 from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
 from playground.runs.host import Host

@@ -9,7 +9,9 @@ from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings, Ngram
 from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.speculation.theory import geometric_rates, tokens_per_step
-from playground.domain.sweep.plan import Point, PointRecord, Sweep, SweepPlan, parsed_knob, points_of
+from playground.domain.sweep.knob_text import parsed_knob
+from playground.domain.sweep.plan import Point, SweepPlan, points_of
+from playground.domain.sweep.record import PointRecord, Sweep
 from playground.store import History
 from support.measured_run import TOKENS, TURN_MS, serve
 

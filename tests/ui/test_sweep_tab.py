@@ -16,8 +16,10 @@ from support.waiting import until
 from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput
+from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.knobs import NAMES
-from playground.domain.sweep.plan import Sweep, SweepPlan, parsed_knob
+from playground.domain.sweep.plan import SweepPlan
+from playground.domain.sweep.record import Sweep
 from playground.engine import devices
 from playground.i18n import LOCALES, say
 from playground.runs.host import Host

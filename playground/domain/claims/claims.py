@@ -16,7 +16,8 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.stats.ratios import Ratio, mean, quotient
-from playground.domain.sweep.plan import Sweep, SweepPlan
+from playground.domain.sweep.plan import SweepPlan
+from playground.domain.sweep.record import Sweep
 
 from .evidence import asked, latencies, latency_ratio, mean_answer, mean_of, measured_at, speed_up, speed_ups
 

@@ -12,7 +12,7 @@ from playground.domain.spec.workload import Conversation, LoadProfile, Objective
 from playground.domain.stats.ratios import Ratio
 from playground.domain.stats.rounds import rounds_of, whole_rounds
 from playground.domain.stats.verdicts import RoundValues, compare
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 
 # One trial, and how its load was sent -> a mean latency in ms, None where unknown.
 Latency = Callable[[Trial, LoadProfile], float | None]

@@ -19,7 +19,8 @@ from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.domain.stats.verdicts import MOST_LEFT_OUT, Verdict, half_width
 
 from .knobs import ACCEPTANCE
-from .plan import PointRecord, Sweep, value_text
+from .plan import value_text
+from .record import PointRecord, Sweep
 
 K_NAMES = ("k", "num_speculative_tokens")
 LATENCIES = ("ttft", "tpot", "e2el")

@@ -10,7 +10,7 @@ from playground.domain.stats.verdicts import LOWER_IS_BETTER
 
 from .analysis import PointResult, SideResult
 from .knobs import turned_sides
-from .plan import Sweep
+from .record import Sweep
 
 
 @dataclass(frozen=True, slots=True)

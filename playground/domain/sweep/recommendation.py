@@ -15,8 +15,9 @@ from playground.domain.speculation.theory import BestK, best_k
 from playground.domain.stats.rounds import whole_rounds
 
 from .analysis import K_NAMES, described, k_index, results, speculation_points, synthetic
-from .plan import Sweep, value_text
+from .plan import value_text
 from .rank import Merit, merits
+from .record import Sweep
 
 
 @dataclass(frozen=True, slots=True)

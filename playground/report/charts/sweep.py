@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 
 from .acceptance import acceptance_needed

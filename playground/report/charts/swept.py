@@ -9,7 +9,7 @@ from typing import Any
 
 from playground.domain.speculation.prediction import Prediction
 from playground.domain.sweep.analysis import PointResult, SideResult, described, predictions, results, synthetic
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 
 from .figure import Chart, noted, titled

@@ -12,7 +12,7 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.devices import Machine
 from playground.i18n import Locale, say

@@ -12,7 +12,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
 from playground.domain.spec.measurement import Measurement
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say
 from playground.presets import Localised, Preset
 from playground.runs.host import Host

@@ -14,16 +14,10 @@ from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.spec.case import Case
 from playground.domain.sweep.analysis import described
-from playground.domain.sweep.plan import (
-    MOST_SEARCHED,
-    MOST_SWEPT,
-    Estimate,
-    Knob,
-    Sweep,
-    SweepPlan,
-    parsed_values,
-    points_of,
-)
+from playground.domain.sweep.budget import Estimate
+from playground.domain.sweep.knob_text import parsed_values
+from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, points_of
+from playground.domain.sweep.record import Sweep
 from playground.domain.validation import validate
 from playground.i18n import Locale, say, say_message
 from playground.report.sweep import plan_sentences

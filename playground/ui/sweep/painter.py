@@ -10,8 +10,8 @@ from html import escape
 from playground.config import Config
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.analysis import described, shown
-from playground.domain.sweep.plan import PointRecord, Sweep
 from playground.domain.sweep.recommendation import recommended_side
+from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import Locale, say, say_message
 from playground.report.charts import sweep_charts
 from playground.report.sweep import conclusions_of

@@ -10,7 +10,7 @@ import gradio as gr
 
 from playground.config import Config
 from playground.domain.record.run import Run
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 from playground.runs.host import Host
 from playground.ui.shared import view

@@ -20,7 +20,7 @@ from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.workload import ChatMessage, Conversation, WavesProfile
 from playground.domain.stats.ratios import Ratio, mean, quotient
 from playground.domain.stats.verdicts import Verdict, compare
-from playground.domain.sweep.plan import Sweep
+from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say_message
 from playground.report.claims import claim_of
 from playground.report.conclusions import conclusions

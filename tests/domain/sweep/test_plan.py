@@ -13,17 +13,10 @@ from playground.domain.spec.change import Value
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import AttachedEndpoint, DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.spec.workload import ConcurrencyProfile, Sampling, WavesProfile, Workload
+from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.knobs import NAMES, changed
-from playground.domain.sweep.plan import (
-    MOST_VALUES,
-    Knob,
-    SweepPlan,
-    engine_starts,
-    engines_of,
-    ordered,
-    parsed_knob,
-    points_of,
-)
+from playground.domain.sweep.order import engine_starts, engines_of, ordered
+from playground.domain.sweep.plan import MOST_VALUES, Knob, SweepPlan, points_of
 
 OFF = Side(label="off", engine=EngineSettings(target="m"))
 NGRAM = Side(label="ngram", engine=EngineSettings(target="m", speculation=Ngram(num_speculative_tokens=5)))
