@@ -29,11 +29,10 @@ from benchmarks.surfaces import RECORDED, Surface, built, recorded
 from playground import presets
 from playground.config import Config
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.sweep.analysis import results
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.order import engines_of
-from playground.domain.sweep.rank import merits
-from playground.domain.sweep.recommendation import recommendation
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.score import scores
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.runs.comparison import Comparison
@@ -128,8 +127,8 @@ async def swept(*, search: bool) -> tuple[Sweep, float]:
         seconds = await held(host, await asyncio.to_thread(host.sweep_run, sweep))
     if sweep.status != "done":
         raise SystemExit(f"the sweep ended as {sweep.status}: {sweep.problem}")
-    for merit in (found for point in results(sweep) for found in merits(sweep, point)):
-        print(merit.point.values, f"{exp(merit.log):.3f}", [f"{exp(end):.3f}" for end in merit.interval or ()])
+    for score in (score for point in SweepAnalysis.of(sweep).points for score in scores(sweep, point)):
+        print(score.point.values, f"{exp(score.log):.3f}", [f"{exp(end):.3f}" for end in score.interval or ()])
     print(f"{'search' if search else 'grid'}: {seconds:.0f} engine-seconds", flush=True)
     return sweep, seconds
 
@@ -138,8 +137,12 @@ async def real() -> None:
     grid, whole = await swept(search=False)
     record(grid, whole)
     search, part = await swept(search=True)
-    best = {point.number: exp(found[0].log) for point in results(grid) if (found := merits(grid, point))}
-    chosen = recommendation(search).number
+    best = {
+        point.number: exp(ranked[0].log)
+        for point in SweepAnalysis.of(grid).points
+        if (ranked := scores(grid, point))
+    }
+    chosen = SweepAnalysis.of(search).recommendation.number
     if chosen is None:
         raise SystemExit("the search recommends nothing")
     measured = sum(point.settled for point in search.points)
@@ -172,19 +175,19 @@ def record(grid: Sweep, seconds: float) -> None:
     """The grid as a surface, its worth being B's speed-up over A."""
     starts = [side.ready_after_s for point in grid.points if point.run for side in point.run.sides]
     start_s = median(each for each in starts if each is not None)
-    found = [merits(grid, point)[0] for point in results(grid)]
+    best = [scores(grid, point)[0] for point in SweepAnalysis.of(grid).points]
     document = {
         "source": "measured: SmolLM2-135M on vLLM's CPU engine, two cores shared with other work",
         "knobs": {knob.name: knob.values for knob in grid.plan.knobs},
         "start_s": round(start_s, 1),
-        "point_s": round(seconds / len(found) - start_s, 1),
+        "point_s": round(seconds / len(best) - start_s, 1),
         "points": [
             {
-                "values": merit.point.values,
-                "speed_up": round(exp(merit.log), 4),
-                "interval": [round(exp(end), 4) for end in merit.interval or ()],
+                "values": score.point.values,
+                "speed_up": round(exp(score.log), 4),
+                "interval": [round(exp(end), 4) for end in score.interval or ()],
             }
-            for merit in found
+            for score in best
         ],
     }
     RECORDED.write_text(json.dumps(document) + "\n")

@@ -12,17 +12,16 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.sweep.analysis import PointResult, SideResult, described, predictions, result_of, shown
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.plan import SweepPlan
-from playground.domain.sweep.recommendation import recommended_side
 from playground.domain.sweep.record import Sweep
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.report.deploy import snippets
-from playground.report.figures import number
 from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
+from playground.report.sweep_table import point_line
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
 
@@ -61,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plan:
         # What can't run has no plan.
         host.sweep_run(sweep)
-        told = host.estimate(sweep)
-        print_json(plan_document(told)) if arguments.json else _print_plan(told)
+        estimate = host.estimate(sweep)
+        print_json(plan_document(estimate)) if arguments.json else _print_plan(estimate)
         return 0
     asyncio.run(_measured(host, sweep, quiet=arguments.json))
     show(host.config, sweep, as_json=arguments.json)
@@ -70,11 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(config: Config, sweep: Sweep, *, as_json: bool) -> None:
+    """Print what it came to."""
+    analysis = SweepAnalysis.of(sweep)
     if as_json:
-        print_json(sweep_document(sweep))
+        print_json(sweep_document(analysis))
         return
-    _print_sweep(sweep)
-    side = recommended_side(sweep)
+    _print_sweep(analysis)
+    side = analysis.recommended_side
     if side is not None and isinstance(side.settings, EngineSettings):
         print(snippets(config, side.settings, side.runtime_version, side.device)["serve"])
 
@@ -126,8 +127,8 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
     return sweep
 
 
-def _print_plan(told: Estimate) -> None:
-    for sentence in plan_sentences(told):
+def _print_plan(estimate: Estimate) -> None:
+    for sentence in plan_sentences(estimate):
         print(say_message(sentence))
 
 
@@ -151,46 +152,25 @@ async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
 
 async def _follow(sweeping: SweepRun, quiet: bool) -> None:
     """Say what each point came to, on standard error."""
-    sweep = sweeping.sweep
-    told = {point.run.id for point in sweep.points if point.settled and point.run}
+    sweep, unit = sweeping.sweep, UNITS[sweeping.sweep.case.workload.objective]
+    reported = {point.run.id for point in sweep.points if point.settled and point.run}
     while not sweeping.finished:
         for point in sweep.points if not quiet else ():
-            if point.settled and point.run and point.run.id not in told:
-                told.add(point.run.id)
-                print(
-                    f"[{len(told)}/{sweep.plan.most_points}] {point_line(sweep, result_of(point))}",
-                    file=sys.stderr,
-                )
+            if point.settled and point.run and point.run.id not in reported:
+                reported.add(point.run.id)
+                line = point_line(sweep, point.result(), unit)
+                print(f"[{len(reported)}/{sweep.plan.most_points}] {line}", file=sys.stderr)
         await asyncio.sleep(0.5)
 
 
-def _print_sweep(sweep: Sweep) -> None:
+def _print_sweep(analysis: SweepAnalysis) -> None:
     """A line a point, then what it comes to."""
+    sweep = analysis.sweep
     print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.asked}")
-    predicted = predictions(sweep)
-    for point in shown(sweep):
-        print(point_line(sweep, point))
+    for point in analysis.listed:
+        print(point_line(sweep, point, UNITS[sweep.case.workload.objective]))
         for side in point.sides:
-            if (found := predicted.get((point.number, side.label))) is not None:
-                print(f"    {side.label}: {say_message(found.statement())}")
-    for sentence in conclusions_of(sweep):
+            if (prediction := analysis.predictions.get((point.number, side.label))) is not None:
+                print(f"    {side.label}: {say_message(prediction.statement())}")
+    for sentence in conclusions_of(analysis):
         print(say_message(sentence))
-
-
-def point_line(sweep: Sweep, point: PointResult) -> str:
-    """The knobs' values, then each side's deciding figure and its speed-up over the first side."""
-    if point.problem is not None:
-        return f"{described(sweep, point.values)}: {say_message(point.problem)}"
-    sides = [_side_text(side, UNITS[sweep.case.workload.objective]) for side in point.sides]
-    return f"{described(sweep, point.values)}: {', '.join(sides) or '-'}"
-
-
-def _side_text(side: SideResult, unit: str) -> str:
-    text = f"{side.label} {number(side.value)} {unit}"
-    verdict = side.verdict
-    if verdict is None or verdict.speed_up is None:
-        return text
-    if verdict.interval is None:
-        return f"{text} ({verdict.speed_up:.2f}x)"
-    low, high = verdict.interval
-    return f"{text} ({verdict.speed_up:.2f}x, {low:.2f}-{high:.2f})"

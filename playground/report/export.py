@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from playground.domain.record.run import Run
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 
@@ -22,8 +23,8 @@ def exported(kept: Run | Sweep, form: Format, locale: Locale = "en") -> str:
     """The file's text."""
     if isinstance(kept, Sweep):
         if form == "json":
-            return json_text(sweep_document(kept, locale))
-        return sweep_csv(kept) if form == "csv" else sweep_html(kept, locale)
+            return json_text(sweep_document(SweepAnalysis.of(kept), locale))
+        return sweep_csv(SweepAnalysis.of(kept)) if form == "csv" else sweep_html(kept, locale)
     if form == "json":
         return json_text(compare_document(kept, locale))
     return run_csv(kept) if form == "csv" else html_report(kept, locale)

@@ -7,6 +7,7 @@ from html import escape
 
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 
@@ -32,10 +33,12 @@ def html_report(run: Run, locale: Locale = "en") -> str:
 
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
     """A sweep likewise: what it comes to, a line a point, the charts."""
+    analysis = SweepAnalysis.of(sweep)
     head = f"<p>{escape(' · '.join(part for part in (sweep.asked, sweep.preset) if part))}</p>"
-    lines = [f"<p><strong>{escape(say_message(found, locale))}</strong></p>" for found in conclusions_of(sweep)]
-    body = [head, *lines, _table(*point_table(sweep, locale)), *_started_from(sweep)]
-    return _page(sweep, body, sweep_charts(sweep, locale), locale)
+    sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
+    lines = [f"<p><strong>{escape(sentence)}</strong></p>" for sentence in sentences]
+    body = [head, *lines, _table(*point_table(analysis, locale)), *_started_from(sweep)]
+    return _page(sweep, body, sweep_charts(analysis, locale), locale)
 
 
 def _started_from(sweep: Sweep) -> Iterable[str]:

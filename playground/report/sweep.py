@@ -6,21 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from playground.domain.message import Message
-from playground.domain.speculation.prediction import Prediction, accuracy, fit_costs
+from playground.domain.speculation.prediction import accuracy, fit_costs
 from playground.domain.speculation.theory import break_even, if_accepted, known_cost
-from playground.domain.sweep.analysis import (
-    PointResult,
-    described,
-    k_index,
-    prediction_errors,
-    predictions,
-    results,
-    sure_points,
-    synthetic,
-)
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import BESIDE, WORTH_S, Estimate
-from playground.domain.sweep.recommendation import best_by_circumstance, recommendation
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.result import PointResult
 from playground.i18n import Locale, say_message
 
 from .claims import claim_of
@@ -31,46 +22,46 @@ from .findings import sweep_findings
 BETTER_DRAFTS = (0.6, 0.8)
 
 
-def plan_sentences(told: Estimate) -> list[Message]:
+def plan_sentences(estimate: Estimate) -> list[Message]:
     """What a sweep will take, and a warning where that is too little for a result."""
     source = (
-        Message("sweep.starts_known", {"count": told.known_starts})
-        if told.known_starts
+        Message("sweep.starts_known", {"count": estimate.known_starts})
+        if estimate.known_starts
         else Message("sweep.starts_guessed")
     )
     params: dict[str, object] = {
-        "points": told.points,
-        "starts": told.engine_starts,
-        "start_s": told.start_s,
+        "points": estimate.points,
+        "starts": estimate.engine_starts,
+        "start_s": estimate.start_s,
         "source": source,
-        "point_s": told.point_s,
-        "minutes": told.total_s / 60,
+        "point_s": estimate.point_s,
+        "minutes": estimate.total_s / 60,
     }
     sentences = [Message("sweep.plan", params)]
-    if told.fitting < told.points:
-        sentences.append(Message("sweep.not_all_fit", {"fitting": told.fitting, "points": told.points}))
-    if (rounds_s := told.point_s / (1 + BESIDE)) < WORTH_S:
+    if estimate.fitting < estimate.points:
+        sentences.append(Message("sweep.not_all_fit", {"fitting": estimate.fitting, "points": estimate.points}))
+    if (rounds_s := estimate.point_s / (1 + BESIDE)) < WORTH_S:
         sentences.append(Message("sweep.tight", {"rounds_s": rounds_s}))
     return sentences
 
 
-def conclusions_of(sweep: Sweep) -> list[Message]:
+def conclusions_of(analysis: SweepAnalysis) -> list[Message]:
     """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work, and what
     becomes of the claim that the preset is about."""
-    found = results(sweep)
-    sentences = [recommendation(sweep).reason] if any(point.sides for point in found) else []
-    sentences += best_by_circumstance(sweep)
+    sweep = analysis.sweep
+    sentences = [analysis.recommendation.reason] if any(point.sides for point in analysis.points) else []
+    sentences += analysis.best_by_circumstance
     if sweep.plan.search:
         sentences.append(searched(sweep))
-    if synthetic(sweep):
+    if sweep.synthetic:
         sentences.append(Message("sweep.is_synthetic"))
     else:
-        sentences += _theory(sweep)
-    if (told := accuracy(prediction_errors(sweep))) is not None:
-        sentences.append(told)
-    for point in found:
+        sentences += _theory(analysis)
+    if (errors := accuracy(analysis.prediction_errors)) is not None:
+        sentences.append(errors)
+    for point in analysis.points:
         if point.problem is not None:
-            params = {"values": described(sweep, point.values), "cause": point.problem}
+            params = {"values": sweep.plan.described(point.values), "cause": point.problem}
             sentences.append(Message("sweep.point_failed", params))
     if sweep.problem is not None:
         sentences.append(sweep.problem)
@@ -85,33 +76,31 @@ def searched(sweep: Sweep) -> Message:
     return Message("search.measured", params)
 
 
-def _theory(sweep: Sweep) -> list[Message]:
+def _theory(analysis: SweepAnalysis) -> list[Message]:
     """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
     whether the longest k goes too far."""
-    groups = sure_points(sweep)
-    if len(groups) != 1:
+    if len(analysis.certain_series) != 1:
         return []
-    [((label, _), measured)] = groups.items()
-    if k_index(sweep, label) is None:
+    [series] = analysis.certain_series
+    if series.k_index is None:
         return []
-    points = [point for _, point in measured]
+    points = list(series.points.values())
     best = max(points, key=lambda point: point.speed_up)
     sentences = [model.statement() for model in fit_costs(points)]
     if (cost := known_cost(best)) is not None:
         sentences += [break_even(best.k, cost), *(if_accepted(best.k, cost, rate) for rate in BETTER_DRAFTS)]
-    return sentences + [sentence for found in sweep_findings(label, points) for sentence in found.sentences]
+    findings = sweep_findings(series.label, points)
+    return sentences + [sentence for finding in findings for sentence in finding.sentences]
 
 
-def plan_document(told: Estimate) -> dict[str, Any]:
-    return {"schema": SCHEMA_VERSION, **asdict(told)}
+def plan_document(estimate: Estimate) -> dict[str, Any]:
+    return {"schema": SCHEMA_VERSION, **asdict(estimate)}
 
 
-def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
-    best, predicted = recommendation(sweep), predictions(sweep)
-    errors = accuracy(prediction_errors(sweep))
-    values: object = best.values
-    if isinstance(best.values, tuple):
-        values = _named(sweep, best.values)
+def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> dict[str, Any]:
+    sweep, best = analysis.sweep, analysis.recommendation
+    errors = accuracy(analysis.prediction_errors)
+    values = _named(sweep, best.values) if isinstance(best.values, tuple) else best.values
     return {
         "schema": SCHEMA_VERSION,
         "run_id": sweep.id,
@@ -120,11 +109,11 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
         "preset": sweep.preset,
         "objective": sweep.case.workload.objective,
         "search": sweep.plan.search,
-        "synthetic": synthetic(sweep),
+        "synthetic": sweep.synthetic,
         "knobs": [
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs
         ],
-        "points": [_point(sweep, point, predicted, locale) for point in results(sweep)],
+        "points": [_point(analysis, point, locale) for point in analysis.points],
         "recommended": {"values": values, "side": best.side, "reason": say_message(best.reason, locale)},
         "prediction_error": None if errors is None else say_message(errors, locale),
         "claim": claim_document(claim_of(sweep), locale),
@@ -132,16 +121,14 @@ def sweep_document(sweep: Sweep, locale: Locale = "en") -> dict[str, Any]:
     }
 
 
-def _point(
-    sweep: Sweep, point: PointResult, predicted: dict[tuple[int, str], Prediction], locale: Locale
-) -> dict[str, Any]:
+def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> dict[str, Any]:
     return {
-        "values": _named(sweep, point.values),
+        "values": _named(analysis.sweep, point.values),
         "run_id": point.run_id,
         "sides": {side.label: side_figures_document(side.figures) for side in point.sides},
         "predicted": {
-            label: {"kind": found.kind, "speed_up": found.speed_up, "interval": found.interval}
-            for (number, label), found in predicted.items()
+            label: {"kind": known.kind, "speed_up": known.speed_up, "interval": known.interval}
+            for (number, label), known in analysis.predictions.items()
             if number == point.number
         },
         "verdicts": [verdict_document(side.verdict, locale) for side in point.sides if side.verdict],

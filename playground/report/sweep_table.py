@@ -1,104 +1,185 @@
-"""A sweep's points as a table for people, and as CSV for programs: one line a point, or a point and side."""
+"""A sweep's points as a table, as CSV and as lines of a terminal: one list of columns for all three."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from playground.domain.speculation.prediction import Prediction
 from playground.domain.stats.verdicts import Verdict
-from playground.domain.sweep.analysis import LATENCIES, PointResult, SideResult, predictions, shown
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.plan import value_text
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.result import LATENCIES, PointResult, SideResult
+from playground.domain.sweep.series import Predictions
 from playground.i18n import Locale, say, say_message
 
 from .csv_text import csv_text
 from .figures import number
 
 Interval = tuple[float, float] | None
-Predictions = Mapping[tuple[int, str], Prediction]
-
-MEASURED = ("objective", "value", "value_low", "value_high", "output_tokens_per_s")
-MEDIANS = tuple(f"{name}_ms_median" for name in LATENCIES)
-COMPARED = ("speed_up", "speed_up_low", "speed_up_high", "verdict", "rounds")
-PREDICTED = ("predicted", "predicted_low", "predicted_high")
+Values = Sequence[object]
 
 
-def point_table(sweep: Sweep, locale: Locale) -> tuple[list[str], list[list[str]]]:
-    """Headers and a row a point: its values, each side's deciding figure, speed-ups, predictions, how it ended."""
-    first, *others = [side.label for side in sweep.case.sides]
-    unit = say(f"chart.{sweep.case.workload.objective}", locale)
-    predicted = predictions(sweep)
-    headers = [knob.key for knob in sweep.plan.knobs]
-    headers += [f"{label} · {unit}" for label in (first, *others)]
-    headers += [say("curve.speed_up_of", locale, side=label, baseline=first) for label in others]
-    if predicted:
-        headers += [say("curve.predicted", locale, side=label) for label in others]
-    headers.append(say("ui.col_status", locale))
-    return headers, [_row(sweep, point, predicted, locale) for point in shown(sweep)]
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One side at one point. `objective`: the workload's."""
+
+    objective: str
+    side: SideResult | None
+    prediction: Prediction | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.side.verdict if self.side is not None else None
 
 
-def _row(sweep: Sweep, point: PointResult, predicted: Predictions, locale: Locale) -> list[str]:
-    labels = [side.label for side in sweep.case.sides]
-    sides = [point.of(label) for label in labels]
-    cells = [value_text(value) for value in point.values]
-    cells += [number(side.value if side else None) for side in sides]
-    cells += [_verdict(side.verdict if side else None) for side in sides[1:]]
-    if predicted:
-        cells += [_prediction(predicted.get((point.number, label))) for label in labels[1:]]
-    if point.problem is not None:
-        return [*cells, say_message(point.problem, locale)]
-    run = sweep.points[point.number].run
-    return [*cells, say(f"race.{run.status}", locale) if run else "-"]
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of each side at each point.
+
+    `heads` are the CSV's, `values` what stands below them. With a `heading` it is in the table too, as `text`: for
+    each side, or if `compared` for each but the first. With a `line` it is in a point's line on a terminal, `line`
+    of the cell and the objective's unit. The heading is of the side's label, the first side's, the objective and
+    the language. An `optional` column is left out of the table where nothing is predicted.
+    """
+
+    heads: tuple[str, ...]
+    values: Callable[[Cell], Values | None]
+    heading: Callable[[str, str, str, Locale], str] | None = None
+    text: Callable[[Cell], str] = lambda cell: ""
+    line: Callable[[Cell, str], str] | None = None
+    compared: bool = False
+    optional: bool = False
+
+    def filled(self, cell: Cell) -> Values:
+        """What stands below the heads; None: unknown."""
+        return self.values(cell) or [None] * len(self.heads)
 
 
-def _verdict(found: Verdict | None) -> str:
-    return "-" if found is None else _ratio(found.speed_up, found.interval)
+def _value(cell: Cell) -> Values | None:
+    return (cell.side.objective.value, *_ends(cell.side.objective.interval)) if cell.side else None
 
 
-def _prediction(found: Prediction | None) -> str:
-    return "-" if found is None else _ratio(found.speed_up, found.interval)
+def _median(name: str) -> Callable[[Cell], Values | None]:
+    return lambda cell: [cell.side.medians[name].value] if cell.side else None
 
 
-def _ratio(value: float | None, interval: Interval) -> str:
-    ends = "" if interval is None else f"({interval[0]:.2f}–{interval[1]:.2f})"
-    return " ".join(part for part in ("" if value is None else f"{value:.2f}x", ends) if part) or "-"
+def _comparison(cell: Cell) -> Values | None:
+    verdict = cell.verdict
+    return (verdict.speed_up, *_ends(verdict.interval), verdict.verdict, verdict.rounds) if verdict else None
 
 
-def sweep_csv(sweep: Sweep) -> str:
+def _prediction(cell: Cell) -> Values | None:
+    prediction = cell.prediction
+    return (prediction.speed_up, *_ends(prediction.interval)) if prediction else None
+
+
+def _speed_up_line(cell: Cell, unit: str) -> str:
+    verdict = cell.verdict
+    if verdict is None or verdict.speed_up is None:
+        return ""
+    ends = f", {verdict.interval[0]:.2f}-{verdict.interval[1]:.2f}" if verdict.interval else ""
+    return f"({verdict.speed_up:.2f}x{ends})"
+
+
+COLUMNS = (
+    Column(("objective",), lambda cell: [cell.objective]),
+    Column(
+        ("value", "value_low", "value_high"),
+        _value,
+        heading=lambda label, _, objective, locale: f"{label} · {say(f'chart.{objective}', locale)}",
+        text=lambda cell: number(cell.side.objective.value if cell.side else None),
+        line=lambda cell, unit: f"{number(cell.side.objective.value if cell.side else None)} {unit}",
+    ),
+    Column(("output_tokens_per_s",), lambda cell: [cell.side.throughput.value] if cell.side else None),
+    *(Column((f"{name}_ms_median",), _median(name)) for name in LATENCIES),
+    Column(
+        ("speed_up", "speed_up_low", "speed_up_high", "verdict", "rounds"),
+        _comparison,
+        heading=lambda label, first, _, locale: say("curve.speed_up_of", locale, side=label, baseline=first),
+        text=lambda cell: _ratio(cell.verdict),
+        line=_speed_up_line,
+        compared=True,
+    ),
+    Column(("acceptance_rate",), lambda cell: [cell.side.figures.acceptance_rate] if cell.side else None),
+    Column(
+        ("predicted", "predicted_low", "predicted_high"),
+        _prediction,
+        heading=lambda label, _first, _objective, locale: say("curve.predicted", locale, side=label),
+        text=lambda cell: _ratio(cell.prediction),
+        compared=True,
+        optional=True,
+    ),
+)
+
+
+def point_table(analysis: SweepAnalysis, locale: Locale) -> tuple[list[str], list[list[str]]]:
+    """Headers and a row a point: its values, each column for each side, how it ended."""
+    sweep, labels, predicted = analysis.sweep, analysis.labels, analysis.predictions
+    objective = sweep.case.workload.objective
+    columns = [
+        (column, column.heading(label, labels[0], objective, locale), label)
+        for column in COLUMNS
+        if column.heading is not None and (predicted or not column.optional)
+        for label in labels[column.compared :]
+    ]
+    headers = [*(knob.key for knob in sweep.plan.knobs), *(heading for _, heading, _ in columns)]
+    rows = [
+        [
+            *(value_text(value) for value in point.values),
+            *(column.text(_cell(sweep, point, label, predicted)) for column, _, label in columns),
+            _ending(point, locale),
+        ]
+        for point in analysis.listed
+    ]
+    return [*headers, say("ui.col_status", locale)], rows
+
+
+def sweep_csv(analysis: SweepAnalysis) -> str:
     """One line a point and side; empty: unknown. Latencies are medians over rounds of each round's median."""
-    knobs = [knob.key for knob in sweep.plan.knobs]
-    heads = (*MEASURED, *MEDIANS, *COMPARED, "acceptance_rate", *PREDICTED, "problem")
-    rows: list[Sequence[object]] = [["sweep_id", "point", *knobs, "run_id", "side", *heads]]
-    predicted = predictions(sweep)
-    for point in shown(sweep):
+    sweep = analysis.sweep
+    knobs, heads = [knob.key for knob in sweep.plan.knobs], [head for column in COLUMNS for head in column.heads]
+    rows: list[Values] = [["sweep_id", "point", *knobs, "run_id", "side", *heads, "problem"]]
+    for point in analysis.listed:
         values = [value if type(value) in (int, float) else value_text(value) for value in point.values]
         problem = say_message(point.problem) if point.problem else None
-        for label in [side.label for side in sweep.case.sides]:
-            figures = _figures(sweep, point.of(label), predicted.get((point.number, label)))
+        for label in analysis.labels:
+            cell = _cell(sweep, point, label, analysis.predictions)
+            figures = [value for column in COLUMNS for value in column.filled(cell)]
             rows.append([sweep.id, point.number, *values, point.run_id, label, *figures, problem])
     return csv_text(rows)
 
 
-def _figures(sweep: Sweep, side: SideResult | None, predicted: Prediction | None) -> list[object]:
-    foretold = [predicted.speed_up, *_ends(predicted.interval)] if predicted else [None] * len(PREDICTED)
-    objective = sweep.case.workload.objective
-    if side is None:
-        return [objective, *[None] * (len((*MEASURED, *MEDIANS, *COMPARED))), *foretold]
-    verdict = side.verdict
-    return [
-        objective,
-        side.value,
-        *_ends(side.interval),
-        side.throughput.value,
-        *(side.medians[name].value for name in LATENCIES),
-        *(
-            (verdict.speed_up, *_ends(verdict.interval), verdict.verdict, verdict.rounds)
-            if verdict
-            else [None] * 5
-        ),
-        side.figures.acceptance_rate,
-        *foretold,
+def point_line(sweep: Sweep, point: PointResult, unit: str) -> str:
+    """The knobs' values, then each measured side's figures in a few words; `unit`: the objective's."""
+    values = sweep.plan.described(point.values)
+    if point.problem is not None:
+        return f"{values}: {say_message(point.problem)}"
+    cells = {side.label: _cell(sweep, point, side.label, {}) for side in point.sides}
+    sides = [
+        " ".join([label, *(text for column in COLUMNS if column.line and (text := column.line(cell, unit)))])
+        for label, cell in cells.items()
     ]
+    return f"{values}: {', '.join(sides) or '-'}"
+
+
+def _cell(sweep: Sweep, point: PointResult, label: str, predicted: Predictions) -> Cell:
+    return Cell(sweep.case.workload.objective, point.side(label), predicted.get((point.number, label)))
+
+
+def _ending(point: PointResult, locale: Locale) -> str:
+    if point.problem is not None:
+        return say_message(point.problem, locale)
+    return say(f"race.{point.run.status}", locale) if point.run is not None else "-"
+
+
+def _ratio(estimate: Verdict | Prediction | None) -> str:
+    if estimate is None:
+        return "-"
+    value = [] if estimate.speed_up is None else [f"{estimate.speed_up:.2f}x"]
+    ends = [f"({estimate.interval[0]:.2f}–{estimate.interval[1]:.2f})"] if estimate.interval else []
+    return " ".join([*value, *ends]) or "-"
 
 
 def _ends(interval: Interval) -> tuple[float | None, float | None]:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 from playground.domain.spec.change import Value
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.sweep.analysis import result_of
 from playground.domain.sweep.order import engines_of, most_starts
 from playground.domain.sweep.plan import FEWEST_LOOKS, Knob, Point
-from playground.domain.sweep.rank import merits
 from playground.domain.sweep.record import PointRecord, Sweep
+from playground.domain.sweep.score import scores
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -139,8 +138,8 @@ class Search:
     def learn(self, record: PointRecord) -> None:
         """Take in what a point came to. Reads its whole run."""
         done = record.run is not None and record.run.status == "done"
-        found = merits(self._sweep, result_of(record)) if done else []
-        self.tell(record, found[0].log if found else None)
+        ranked = scores(self._sweep, record.result()) if done else []
+        self.tell(record, ranked[0].log if ranked else None)
 
     def tell(self, point: PointRecord | Point, worth: float | None) -> None:
         """Take in a point's worth: a log that rises with it; None: it failed."""

@@ -225,7 +225,7 @@ class SweepRun:
         measurement = own.model_copy(update=changes)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
-        record.run, record.result = self.current.run, None
+        record.run = self.current.run
         self._running = engines_of(point.case)
         self._begun(self.current)
         self.current.check()

@@ -27,6 +27,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import ChatMessage, WavesProfile
 from playground.domain.speculation.theory import SpeculationPoint
 from playground.domain.stats.rounds import rounds_of
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.plan import Knob, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import LOCALES, Locale, say_message
@@ -288,9 +289,13 @@ def test_a_sweep_says_that_k_is_past_its_best() -> None:
     plan = SweepPlan(knobs=(Knob(name="k", values=(2, 4)),))
     points = [PointRecord(number, (k,), run) for number, (k, run) in enumerate(runs)]
     sweep = Sweep("s", "2026-11-29T12:00:00+00:00", plan, made, points, status="done")
-    assert "finding.past_best_k_seen" in {sentence.message_id for sentence in conclusions_of(sweep)}
+    assert "finding.past_best_k_seen" in {
+        sentence.message_id for sentence in conclusions_of(SweepAnalysis.of(sweep))
+    }
     sweep.points = points[:1]
-    assert "finding.past_best_k_seen" not in {sentence.message_id for sentence in conclusions_of(sweep)}
+    assert "finding.past_best_k_seen" not in {
+        sentence.message_id for sentence in conclusions_of(SweepAnalysis.of(sweep))
+    }
 
 
 # Room

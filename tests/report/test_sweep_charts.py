@@ -13,12 +13,13 @@ from support.sweep_run import OUT_OF_MEMORY, base_case, made_sweep
 from playground.domain.message import Message
 from playground.domain.record.traces import Chunk
 from playground.domain.speculation.theory import break_even_acceptance, step_cost
-from playground.domain.sweep.analysis import pareto_front, predictions, result_of, results, speculation_points
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say, say_message
 from playground.report.charts import Chart, sweep_charts
 from playground.report.charts.knob_axis import KnobAxis
+from playground.report.charts.trade_off import pareto_front
 from playground.report.export import run_csv
 from playground.report.html import sweep_html
 from playground.report.sweep_table import point_table, sweep_csv
@@ -36,7 +37,7 @@ def heat_of(figure: Chart) -> dict[str, Any]:
 
 def charts_of(*knobs: str, **more: Any) -> tuple[Sweep, dict[str, Chart]]:
     sweep = made_sweep(*knobs, **more)
-    return sweep, sweep_charts(sweep, "en")
+    return sweep, sweep_charts(SweepAnalysis.of(sweep), "en")
 
 
 @pytest.mark.parametrize(("chart", "figure"), [("ttft", "ttft_ms"), ("tpot", "tpot_ms")])
@@ -45,7 +46,7 @@ def test_medians_over_rounds(chart: str, figure: str) -> None:
     for label in ("plain", "quick"):
         line = named(charts[chart], label)
         assert line["x"] == [1, 4]
-        found = [side for point in results(sweep) if (side := point.of(label))]
+        found = [side for point in SweepAnalysis.of(sweep).points if (side := point.side(label))]
         assert line["y"] == [side.medians[chart].value for side in found]
         # All rounds are alike within 2%, so the median over all requests is near.
         assert line["y"] == pytest.approx([getattr(side.figures, figure).p50 for side in found], rel=0.02)
@@ -57,8 +58,8 @@ def test_medians_over_rounds(chart: str, figure: str) -> None:
 
 def test_the_objective_and_the_throughput() -> None:
     sweep, charts = charts_of("concurrency=1..16*4")
-    found = [side for point in results(sweep) if (side := point.of("quick"))]
-    assert named(charts["objective"], "quick")["y"] == [side.value for side in found]
+    found = [side for point in SweepAnalysis.of(sweep).points if (side := point.side("quick"))]
+    assert named(charts["objective"], "quick")["y"] == [side.objective.value for side in found]
     rates = [side.figures.output_tokens_per_s for side in found]
     assert named(charts["throughput"], "quick")["y"] == pytest.approx(rates, rel=0.02)
     assert "throughput" not in charts_of("k=1", case=base_case(objective="throughput"))[1]
@@ -66,8 +67,10 @@ def test_the_objective_and_the_throughput() -> None:
 
 def test_speed_up_with_the_prediction_beside_it() -> None:
     sweep, charts = charts_of("k=1..5", failed=(3,))
-    figure, predicted = charts["speed_up"], predictions(sweep)
-    verdicts = [side.verdict for point in results(sweep) if (side := point.of("quick")) and side.verdict]
+    figure, predicted = charts["speed_up"], SweepAnalysis.of(sweep).predictions
+    verdicts = [
+        side.verdict for point in SweepAnalysis.of(sweep).points if (side := point.side("quick")) and side.verdict
+    ]
     assert named(figure, "quick")["y"] == [verdict.speed_up for verdict in verdicts]
     fits = named(figure, "quick, predicted")
     assert fits["x"] == [1, 2, 3, 4, 5]
@@ -81,7 +84,7 @@ def test_speed_up_with_the_prediction_beside_it() -> None:
 def test_one_measured_k_gives_a_range() -> None:
     sweep, charts = charts_of("k=2,5", left=(1,))
     band = named(charts["speed_up"], "quick, predicted range")
-    interval = predictions(sweep)[1, "quick"].interval
+    interval = SweepAnalysis.of(sweep).predictions[1, "quick"].interval
     assert interval is not None
     assert band["x"] == [5]
     ends = band["y"][0] - band["error_y"]["arrayminus"][0], band["y"][0] + band["error_y"]["array"][0]
@@ -92,7 +95,7 @@ def test_a_side_whose_k_stays_is_not_predicted_for_another_ones_k() -> None:
     case = base_case()
     third = case.sides[1].model_copy(update={"label": "third"})
     sweep = made_sweep("quick.k=1,2", case=case.model_copy(update={"sides": (*case.sides, third)}))
-    assert {label for _, label in predictions(sweep)} == {"quick"}
+    assert {label for _, label in SweepAnalysis.of(sweep).predictions} == {"quick"}
 
 
 def test_a_failed_point_is_marked_with_its_reason() -> None:
@@ -120,13 +123,13 @@ def test_every_point_leads_to_its_run() -> None:
 def test_a_map_of_two_knobs() -> None:
     sweep, charts = charts_of("concurrency=1,16,32", "quick.k=1,2,8", failed=(1,))
     heat = heat_of(charts["speed_up_1"])
-    for point in results(sweep):
+    for point in SweepAnalysis.of(sweep).points:
         column, row = divmod(point.number, 3)
-        side = point.of("quick")
+        side = point.side("quick")
         assert heat["z"][row][column] == (side.verdict.speed_up if side and side.verdict else None)
         assert heat["customdata"][row][column] == point.run_id
         cell = heat_of(charts["objective_0"])["z"][row][column]
-        assert cell == (point.sides[0].value if point.sides else None)
+        assert cell == (point.sides[0].objective.value if point.sides else None)
     # The break-even line goes where both sides of 1 are; the failed point is a cross in its own cell.
     assert named(charts["speed_up_1"], "speed-up = 1")["z"] == heat["z"]
     values = [value for row in heat["z"] for value in row if value is not None]
@@ -134,7 +137,7 @@ def test_a_map_of_two_knobs() -> None:
     cross = named(charts["objective_1"], "failed")
     assert (cross["x"], cross["y"]) == ([0], [1])
     foretold = heat_of(charts["predicted_1"])["z"]
-    assert foretold[1][0] == predictions(sweep)[1, "quick"].speed_up
+    assert foretold[1][0] == SweepAnalysis.of(sweep).predictions[1, "quick"].speed_up
     assert not [trace for trace in charts["predicted_1"]["data"] if trace.get("name") == "failed"]
 
 
@@ -147,8 +150,8 @@ def test_a_predicted_range_is_said_in_its_cell() -> None:
 
 def test_the_acceptance_that_pays() -> None:
     sweep, charts = charts_of("k=2,4")
-    [(_, found)] = speculation_points(sweep).items()
-    needed = [break_even_acceptance(point.k, step_cost(point)) for _, point in found]
+    [series] = SweepAnalysis.of(sweep).series
+    needed = [break_even_acceptance(point.k, step_cost(point)) for point in series.points.values()]
     assert named(charts["acceptance"], "quick, needed")["y"] == needed
     assert named(charts["acceptance"], "quick, measured")["y"] == pytest.approx([0.8, 0.8], abs=0.05)
     # Without k among the knobs: against the knob.
@@ -161,7 +164,9 @@ def test_the_pareto_front() -> None:
     sweep, charts = charts_of("concurrency=1,4,16")
     figure = charts["trade_off_e2el"]
     every = [
-        (side.medians["e2el"].value, side.throughput.value) for point in results(sweep) for side in point.sides
+        (side.medians["e2el"].value, side.throughput.value)
+        for point in SweepAnalysis.of(sweep).points
+        for side in point.sides
     ]
     front = list(zip(*(named(figure, "Pareto front")[axis] for axis in ("x", "y")), strict=True))
     assert set(front) < set(every)
@@ -195,7 +200,7 @@ def test_nothing_measured_yet(locale: Any) -> None:
     for knobs in (("k=1..2",), ("k=1..2", "concurrency=1,2")):
         sweep = made_sweep(*knobs, left=tuple(range(4)))
         sweep.status = "running"
-        charts = sweep_charts(sweep, locale)
+        charts = sweep_charts(SweepAnalysis.of(sweep), locale)
         assert charts
         for figure in charts.values():
             assert figure["data"] == []
@@ -203,9 +208,9 @@ def test_nothing_measured_yet(locale: Any) -> None:
 
 
 def test_a_sweep_that_ended_without_a_point_has_no_charts() -> None:
-    assert sweep_charts(made_sweep("k=1..2", failed=(0, 1)), "en") == {}
-    assert sweep_charts(made_sweep("k=1..2", left=(0, 1)), "en") == {}
-    assert sweep_charts(made_sweep("k=1..2", failed=(0,)), "en")
+    assert sweep_charts(SweepAnalysis.of(made_sweep("k=1..2", failed=(0, 1))), "en") == {}
+    assert sweep_charts(SweepAnalysis.of(made_sweep("k=1..2", left=(0, 1))), "en") == {}
+    assert sweep_charts(SweepAnalysis.of(made_sweep("k=1..2", failed=(0,))), "en")
 
 
 def test_synthetic_figures_are_marked() -> None:
@@ -219,30 +224,30 @@ def test_a_settled_point_is_read_once() -> None:
     sweep = made_sweep("k=1")
     [point] = sweep.points
     assert point.run is not None
-    assert result_of(point) is result_of(point)
+    assert point.result() is point.result()
     # Another run is read anew, and over and over while it is under way.
-    known = result_of(point)
+    known = point.result()
     point.run = replace(point.run, id="another", status="running")
-    assert result_of(point).run_id == "another"
-    assert result_of(point) is not result_of(point)
+    assert point.result().run_id == "another"
+    assert point.result() is not point.result()
     assert known.run_id != "another"
 
 
 def test_the_table_and_the_csv() -> None:
     sweep = made_sweep("k=1..3", failed=(2,))
-    headers, rows = point_table(sweep, "en")
+    headers, rows = point_table(SweepAnalysis.of(sweep), "en")
     assert [len(row) for row in rows] == [len(headers)] * 3
     assert rows[2][-1] == say_message(OUT_OF_MEMORY)
-    lines = list(csv.DictReader(io.StringIO(sweep_csv(sweep))))
+    lines = list(csv.DictReader(io.StringIO(sweep_csv(SweepAnalysis.of(sweep)))))
     assert [(line["k"], line["side"]) for line in lines][:3] == [("1", "plain"), ("1", "quick"), ("2", "plain")]
-    quick = results(sweep)[0].of("quick")
+    quick = SweepAnalysis.of(sweep).points[0].side("quick")
     assert quick is not None
     assert quick.verdict is not None
     assert float(lines[1]["speed_up"]) == quick.verdict.speed_up
     assert float(lines[1]["tpot_ms_median"]) == quick.medians["tpot"].value
     assert lines[4]["value"] == ""
     assert lines[5]["problem"] == say_message(OUT_OF_MEMORY)
-    assert float(lines[5]["predicted"]) == predictions(sweep)[2, "quick"].speed_up
+    assert float(lines[5]["predicted"]) == SweepAnalysis.of(sweep).predictions[2, "quick"].speed_up
 
 
 def test_a_spreadsheet_computes_nothing() -> None:
@@ -251,7 +256,7 @@ def test_a_spreadsheet_computes_nothing() -> None:
     labels = ["=1+1", "@b"]
     sides = tuple(side.model_copy(update={"label": label}) for side, label in zip(case.sides, labels, strict=True))
     sweep = made_sweep("@b.k=1", "top_k=-1", case=case.model_copy(update={"sides": sides}))
-    lines = list(csv.DictReader(io.StringIO(sweep_csv(sweep))))
+    lines = list(csv.DictReader(io.StringIO(sweep_csv(SweepAnalysis.of(sweep)))))
     assert [(line["side"], line["'@b.k"], line["top_k"]) for line in lines] == [
         ("'=1+1", "1", "-1"),
         ("'@b", "1", "-1"),
@@ -270,6 +275,6 @@ def test_the_exported_page(locale: Any, knobs: tuple[str, ...]) -> None:
     sweep = made_sweep(*knobs, failed=(1,))
     sweep.problem = Message("sweep.budget_spent", {"left": 1})
     page = sweep_html(sweep, locale)
-    assert page.count("Plotly.newPlot(") == len(sweep_charts(sweep, locale))
+    assert page.count("Plotly.newPlot(") == len(sweep_charts(SweepAnalysis.of(sweep), locale))
     assert say("sweep.budget_spent", locale, left=1) in page
     assert "<td><b></td>" not in page

@@ -21,14 +21,13 @@ from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.workload import ConcurrencyProfile
 from playground.domain.stats.rounds import whole_rounds
-from playground.domain.sweep.analysis import results
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import BESIDE, SHARES, fitting
 from playground.domain.sweep.knobs import Case
 from playground.domain.sweep.order import engines_of
 from playground.domain.sweep.plan import Knob, Point, SweepPlan
-from playground.domain.sweep.rank import merits
-from playground.domain.sweep.recommendation import recommendation
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.score import scores
 from playground.report.charts.sweep import sweep_charts
 from playground.report.sweep import conclusions_of, plan_document, sweep_document
 from playground.report.sweep_table import point_table
@@ -217,18 +216,18 @@ def two_points(knob: Knob) -> Sweep:
 @pytest.mark.parametrize("side", ["B", "quick"])
 def test_a_side_that_stays_is_what_the_others_are_compared_with(side: str) -> None:
     sweep = two_points(Knob(name="max_num_seqs", values=(1, 2), side=side))
-    [fast], [slow] = (merits(sweep, point) for point in results(sweep))
+    [fast], [slow] = (scores(sweep, point) for point in SweepAnalysis.of(sweep).points)
     assert fast.side.verdict is not None
     assert fast.side.verdict.speed_up is not None
     assert fast.log == pytest.approx(0.69, abs=0.05)
     assert slow.log == pytest.approx(0, abs=0.01)
-    best = recommendation(sweep)
+    best = SweepAnalysis.of(sweep).recommendation
     assert (best.values, best.side) == ((1,), "quick")
 
 
 def test_where_all_sides_turn_each_is_worth_what_it_reached() -> None:
     sweep = two_points(Knob(name="max_num_seqs", values=(1, 2)))
-    fast, plain = merits(sweep, results(sweep)[0])
+    fast, plain = scores(sweep, SweepAnalysis.of(sweep).points[0])
     assert (fast.side.label, plain.side.label) == ("quick", "plain")
     assert fast.log - plain.log == pytest.approx(0.69, abs=0.05)
     assert fast.interval is not None
@@ -240,9 +239,9 @@ def test_three_knobs_are_shown_without_a_map() -> None:
     sweep = search_over(*knobs, case=base_case())
     for point in sweep.points[:2]:
         point.run = measured_run()
-    assert len(point_table(sweep, "en")[1]) == 2
-    assert sweep_charts(sweep, "en")
-    check("sweep", sweep_document(sweep))
+    assert len(point_table(SweepAnalysis.of(sweep), "en")[1]) == 2
+    assert sweep_charts(SweepAnalysis.of(sweep), "en")
+    check("sweep", sweep_document(SweepAnalysis.of(sweep)))
 
 
 async def swept(host: Host, sweep: Sweep, stop_after: int | None = None) -> Sweep:
@@ -277,9 +276,9 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:
     for run in runs.values():
         assert run.measurement is not None
         assert (run.measurement.max_rounds, run.measurement.check_outputs) == (MIN_ROUNDS, False)
-    document = check("sweep", sweep_document(done))
+    document = check("sweep", sweep_document(SweepAnalysis.of(done)))
     assert document["search"] is True
-    assert "search.measured" in {sentence.message_id for sentence in conclusions_of(done)}
+    assert "search.measured" in {sentence.message_id for sentence in conclusions_of(SweepAnalysis.of(done))}
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from playground.cli.main import main
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.sweep.analysis import results
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.plan import Knob, SweepPlan
 from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say_message
@@ -51,20 +51,20 @@ async def test_every_point_is_measured_and_kept(host: Host) -> None:
         assert point.run.sweep_id == sweep.id
         assert point.run.measurement is not None
         assert point.run.measurement.profile.peak == concurrency
-    for result in results(kept):
+    for result in SweepAnalysis.of(kept).points:
         one, other = result.sides
         assert one.verdict is None
         assert other.verdict is not None
         assert other.verdict.verdict == "faster"
-        assert other.interval is not None
-        assert other.value is not None
-        assert other.interval[0] < other.value < other.interval[1]
-    document = check("sweep", sweep_document(kept))
-    assert document == check("sweep", sweep_document(sweep))
+        assert other.objective.interval is not None
+        assert other.objective.value is not None
+        assert other.objective.interval[0] < other.objective.value < other.objective.interval[1]
+    document = check("sweep", sweep_document(SweepAnalysis.of(kept)))
+    assert document == check("sweep", sweep_document(SweepAnalysis.of(sweep)))
     assert document["recommended"]["values"] is None
     assert [point["values"] for point in document["points"]] == [{"concurrency": 1}, {"concurrency": 2}]
     for locale in LOCALES:
-        assert all(say_message(sentence, locale) for sentence in conclusions_of(kept))
+        assert all(say_message(sentence, locale) for sentence in conclusions_of(SweepAnalysis.of(kept)))
 
 
 async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> None:
@@ -135,9 +135,9 @@ async def test_a_failed_point_is_a_result(host: Host) -> None:
         sweep = (await swept(host, sweep_over(made, 1, 6, 2))).sweep
     assert [point.run and point.run.status for point in sweep.points] == ["done", "failed", "done"]
     assert sweep.status == "done"
-    document = check("sweep", sweep_document(stored(host, sweep)))
+    document = check("sweep", sweep_document(SweepAnalysis.of(stored(host, sweep))))
     assert [point["problem"] is None for point in document["points"]] == [True, False, True]
-    assert any(sentence.message_id == "sweep.point_failed" for sentence in conclusions_of(sweep))
+    assert any(sentence.message_id == "sweep.point_failed" for sentence in conclusions_of(SweepAnalysis.of(sweep)))
 
 
 async def test_the_budget_ends_it(host: Host) -> None:
@@ -163,7 +163,7 @@ async def test_points_with_too_little_time_are_measured_again(host: Host) -> Non
         await swept(host, again)
     kept = stored(host, sweep)
     assert (kept.status, kept.problem, kept.left) == ("done", None, 0)
-    assert results(kept)[0].sides[1].interval is not None
+    assert SweepAnalysis.of(kept).points[0].sides[1].objective.interval is not None
 
 
 async def test_another_turn_that_fails_takes_nothing_away(host: Host) -> None:

@@ -107,8 +107,8 @@ def label_of(case: Case, side: str) -> str:
     raise InvalidInput("sweep.unknown_side", side=side, known=", ".join(labels))
 
 
-def turned_sides(case: Case, name: str, side: str | None) -> list[str]:
-    """Labels of the sides that an engine's knob turns: that one, or each that has it. Raises InvalidInput."""
+def varied_sides(case: Case, name: str, side: str | None) -> list[str]:
+    """Labels of the sides that an engine's knob varies: that one, or each that has it. Raises InvalidInput."""
     own = None if side is None else label_of(case, side)
     chosen = [one.label for one in case.sides if own in (None, one.label) and _has(one, name)]
     if not chosen:
@@ -118,7 +118,7 @@ def turned_sides(case: Case, name: str, side: str | None) -> list[str]:
 
 
 def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
-    chosen = turned_sides(case, name, side)
+    chosen = varied_sides(case, name, side)
     sides = tuple(_turned(one, name, value) if one.label in chosen else one for one in case.sides)
     return _with(case, sides=sides)
 

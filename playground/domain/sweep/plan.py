@@ -97,6 +97,12 @@ class SweepPlan(Frozen):
         """How many different points are measured at most."""
         return self.most_points - self.looks
 
+    def described(self, values: Sequence[Value]) -> str:
+        """The knobs with these values, as they are typed."""
+        return ", ".join(
+            f"{knob.key} = {value_text(value)}" for knob, value in zip(self.knobs, values, strict=True)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -118,21 +124,21 @@ def points_of(plan: SweepPlan, case: Case) -> list[Point]:
     """Every combination of the values. Raises InvalidInput for a knob or value that the case does not allow."""
     if plan.combinations > MOST_POINTS:
         raise InvalidInput("sweep.too_many_points", points=plan.combinations, most=MOST_POINTS)
-    if plan.search and (given := next((knob for knob in plan.knobs if not knob.of_engines), None)):
-        raise InvalidInput("search.circumstance", knob=given.key)
+    circumstance = next((knob for knob in plan.knobs if not knob.of_engines), None)
+    if plan.search and circumstance is not None:
+        raise InvalidInput("search.circumstance", knob=circumstance.key)
     points = []
     for number, values in enumerate(product(*(knob.values for knob in plan.knobs))):
-        turns = list(zip(plan.knobs, values, strict=True))
-        own = _turned(case, turns)
+        settings = list(zip(plan.knobs, values, strict=True))
+        changed_case = _with_all(case, settings)
         # Where the order matters one knob undoes another, and the point would not be what it says.
-        if len(turns) > 1 and _turned(case, turns[::-1]) != own:
-            clash = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in turns)
-            raise InvalidInput("sweep.knobs_clash", knobs=clash)
-        points.append(Point(number, values, own))
+        if len(settings) > 1 and _with_all(case, settings[::-1]) != changed_case:
+            raise InvalidInput("sweep.knobs_clash", knobs=plan.described(values))
+        points.append(Point(number, values, changed_case))
     return points
 
 
-def _turned(case: Case, turns: Sequence[tuple[Knob, Value]]) -> Case:
-    for knob, value in turns:
+def _with_all(case: Case, settings: Sequence[tuple[Knob, Value]]) -> Case:
+    for knob, value in settings:
         case = changed(case, knob.name, value, knob.side)
     return case

@@ -1,4 +1,4 @@
-"""From a sweep's results to the setting to deploy."""
+"""From what a sweep measured to the setting to deploy."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playground.domain.message import Message
-from playground.domain.record.run import SideRecord
 from playground.domain.spec.change import Value
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.speculation.theory import BestK, best_k
 from playground.domain.stats.rounds import whole_rounds
 
-from .analysis import K_NAMES, described, k_index, results, speculation_points, synthetic
 from .plan import value_text
-from .rank import Merit, merits
 from .record import Sweep
+from .result import PointResult
+from .score import Score, scores
+from .series import SpeculationSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +30,45 @@ class Recommendation:
     side: str | None = None
 
 
-def recommendation(sweep: Sweep) -> Recommendation:
+def recommend(sweep: Sweep, results: Sequence[PointResult], series: Sequence[SpeculationSeries]) -> Recommendation:
     """The best measured values, by the workload's objective."""
-    if synthetic(sweep):
+    if sweep.synthetic:
         return Recommendation(None, Message("sweep.synthetic"))
     if not any(knob.of_engines for knob in sweep.plan.knobs):
         return Recommendation(None, Message("sweep.circumstance"))
     if not all(knob.of_engines for knob in sweep.plan.knobs):
         return Recommendation(None, Message("sweep.depends"))
-    if any(knob.name in K_NAMES for knob in sweep.plan.knobs) and (found := _best_k(sweep)) is not None:
-        return found
-    return _best_point(sweep)
+    return _best_k(sweep, series) or _best_point(sweep, results)
 
 
-def recommended_side(sweep: Sweep) -> SideRecord | None:
-    """What the recommendation deploys: of its point the side that it names; of "off" the first side."""
-    best = recommendation(sweep)
-    measured = [point.run for point in sweep.points if point.run is not None]
-    if best.values == "off":
-        return measured[0].sides[0] if measured else None
-    run = sweep.points[best.number].run if best.number is not None else None
-    sides = run.sides if run is not None else []
-    return next((side for side in sides if side.label == best.side), None)
-
-
-def best_by_circumstance(sweep: Sweep) -> list[Message]:
+def best_by_circumstance(sweep: Sweep, series: Sequence[SpeculationSeries]) -> list[Message]:
     """Where k is varied together with a circumstance, such as concurrency: which k to take under each."""
-    if all(knob.of_engines for knob in sweep.plan.knobs) or synthetic(sweep):
+    if all(knob.of_engines for knob in sweep.plan.knobs) or sweep.synthetic:
         return []
-    told = []
-    for (label, others), measured in speculation_points(sweep).items():
-        index = k_index(sweep, label)
-        if index is None:
+    sentences = []
+    for group in series:
+        if group.k_index is None:
             continue
-        knobs = [knob for number, knob in enumerate(sweep.plan.knobs) if number != index]
-        under = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in zip(knobs, others, strict=True))
-        best = best_k([point for _, point in measured])
-        told.append(Message("sweep.best_under", {"under": under, "side": label, "best": best.reason}))
-    return told
+        knobs = [knob for index, knob in enumerate(sweep.plan.knobs) if index != group.k_index]
+        pairs = zip(knobs, group.others, strict=True)
+        under = ", ".join(f"{knob.key} = {value_text(value)}" for knob, value in pairs)
+        best = best_k(list(group.points.values()))
+        sentences.append(Message("sweep.best_under", {"under": under, "side": group.label, "best": best.reason}))
+    return sentences
 
 
-def _best_k(sweep: Sweep) -> Recommendation | None:
+def _best_k(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Recommendation | None:
     """Where k is varied against no speculation: the k to take, or none. Of several sides, the fastest one's."""
     if len(sweep.plan.knobs) > 1:
         return None
     chosen: list[tuple[float, str, BestK, int | None]] = []
-    for (label, _), measured in speculation_points(sweep).items():
-        if k_index(sweep, label) is None:
+    for group in series:
+        if group.k_index is None:
             continue
-        best = best_k([point for _, point in measured])
-        number, speed = next(((n, p.speed_up) for n, p in measured if p.k == best.k), (None, 1.0))
-        chosen.append((speed, label, best, number))
+        best = best_k(list(group.points.values()))
+        numbers = ((number, point.speed_up) for number, point in group.points.items() if point.k == best.k)
+        number, speed_up = next(numbers, (None, 1.0))
+        chosen.append((speed_up, group.label, best, number))
     if not chosen:
         return None
     _, label, best, number = max(chosen, key=lambda item: item[0])
@@ -89,48 +77,49 @@ def _best_k(sweep: Sweep) -> Recommendation | None:
     return Recommendation(best.k, best.reason, None, label)
 
 
-def _best_point(sweep: Sweep) -> Recommendation:
+def _best_point(sweep: Sweep, results: Sequence[PointResult]) -> Recommendation:
     """The best of all sides of all points. Where any other's interval overlaps, or is unknown, that is said."""
-    found = [merit for result in results(sweep) for merit in merits(sweep, result)]
-    sure = [merit for merit in found if merit.interval is not None]
-    if not sure:
-        enough = any(point.run is not None and whole_rounds(point.run) >= MIN_ROUNDS for point in sweep.points)
+    every = [score for result in results for score in scores(sweep, result)]
+    certain = [score for score in every if score.interval is not None]
+    if not certain:
+        enough = any(result.run is not None and whole_rounds(result.run) >= MIN_ROUNDS for result in results)
         return Recommendation(
             None, Message("sweep.no_verdict" if enough else "sweep.nothing_known", {"least": MIN_ROUNDS})
         )
-    better = _clearly_better(sure)
+    better = _clearly_better(certain)
     if not better:
-        return _none_better(sweep, sure)
-    best = max(better, key=lambda merit: merit.log)
-    others = [merit for merit in found if merit.point.number != best.point.number]
+        return _none_better(sweep, certain)
+    best = max(better, key=lambda score: score.log)
+    others = [score for score in every if score.point.number != best.point.number]
     number, values, label = best.point.number, best.point.values, best.side.label
     params: dict[str, object] = {
         "side": label,
-        "values": described(sweep, values),
-        "value": best.side.value,
+        "values": sweep.plan.described(values),
+        "value": best.side.objective.value,
         "metric": Message(f"sweep.unit_{sweep.case.workload.objective}"),
     }
     if not others:
         return Recommendation(values, Message("sweep.only_one", params), number, label)
-    rivals = [merit for merit in others if merit.log > best.log or best.overlaps(merit)]
-    rival = max(rivals or others, key=lambda merit: merit.log)
-    params["rival"] = described(sweep, rival.point.values)
+    rivals = [score for score in others if score.log > best.log or best.overlaps(score)]
+    rival = max(rivals or others, key=lambda score: score.log)
+    params["rival"] = sweep.plan.described(rival.point.values)
     reason = Message("sweep.best_unsure" if rivals else "sweep.best_clear", params)
     return Recommendation(values, reason, number, label)
 
 
-def _clearly_better(found: Sequence[Merit]) -> list[Merit]:
-    """Than a first side that stays as it is. All of them, where none was compared with such a side."""
-    ratios = sum(merit.ratio is not None for merit in found)
-    return [merit for merit in found if merit.ratio is None or merit.ratio.interval_of_one_in(ratios)[0] > 1]
+def _clearly_better(certain: Sequence[Score]) -> list[Score]:
+    """Than a first side that no knob varies. All of them, where none was compared with such a side."""
+    ratios = sum(score.ratio is not None for score in certain)
+    return [score for score in certain if score.ratio is None or score.ratio.interval_of_one_in(ratios)[0] > 1]
 
 
-def _none_better(sweep: Sweep, found: Sequence[Merit]) -> Recommendation:
+def _none_better(sweep: Sweep, certain: Sequence[Score]) -> Recommendation:
     """That first side, or speculation off where it is that."""
     first = sweep.case.sides[0]
-    best = max(merit.ratio.value for merit in found if merit.ratio is not None)
+    best = max(score.ratio.value for score in certain if score.ratio is not None)
     reason = Message("sweep.none_better", {"baseline": first.label, "speed_up": best})
-    turned = [side for side in sweep.case.sides if side.label in {merit.side.label for merit in found}]
+    varied = {score.side.label for score in certain}
+    engines = [side.engine for side in sweep.case.sides if side.label in varied]
     plain = isinstance(first.engine, EngineSettings) and not first.engine.speculates
-    off = plain and all(isinstance(side.engine, EngineSettings) and side.engine.speculates for side in turned)
+    off = plain and all(isinstance(engine, EngineSettings) and engine.speculates for engine in engines)
     return Recommendation("off" if off else None, reason)

@@ -11,7 +11,9 @@ from playground.domain.spec.change import Value
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.stats.rounds import whole_rounds
 
+from .knobs import ACCEPTANCE
 from .plan import Point, SweepPlan, points_of
+from .result import PointResult
 
 
 @dataclass(slots=True)
@@ -21,13 +23,24 @@ class PointRecord:
     number: int
     values: tuple[Value, ...]
     run: Run | None = None
-    # What `sweep_results.result_of` made of a settled run: every chunk of it is read once.
-    result: object = field(default=None, repr=False, compare=False)
+    _result: PointResult | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def settled(self) -> bool:
         """Nothing more to do: it was measured, or it failed, which is a result too."""
         return self.run is not None and self.run.status in ("done", "failed")
+
+    def result(self) -> PointResult:
+        """What it came to. Reads every chunk of its run: of a settled one only the first time, of one under way
+        each time."""
+        known, run = self._result, self.run
+        # A point that was cut short gets another run.
+        if known is not None and run is not None and known.run_id == run.id:
+            return known
+        result = PointResult.of(self.number, self.values, run)
+        if self.settled:
+            self._result = result
+        return result
 
 
 @dataclass(slots=True)
@@ -56,6 +69,13 @@ class Sweep:
     def asked(self) -> str:
         """In a few words: the knobs and how many values each has."""
         return " x ".join(f"{knob.key} ({len(knob.values)})" for knob in self.plan.knobs)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether what is accepted was prescribed: the speed is real, the text means nothing."""
+        if any(knob.name == ACCEPTANCE or knob.name.startswith("synthetic_") for knob in self.plan.knobs):
+            return True
+        return any(side.engine.synthetic for side in self.case.sides)
 
     @property
     def left(self) -> int:

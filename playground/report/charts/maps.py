@@ -4,79 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from playground.domain.stats.verdicts import LOWER_IS_BETTER
-from playground.domain.sweep.analysis import PointResult
+from playground.domain.sweep.result import PointResult
 from playground.report.figures import number
 
 from .figure import Chart, noted
 from .knob_axis import KnobAxis
-from .swept import SweepContext
+from .sweep_context import SweepContext
 
 # Slower and faster, after the palette of the sides.
 DIVERGING = [[0, "#E69F00"], [0.5, "#f2f2f2"], [1, "#2B8CC4"]]
-# Told from both, and from a light and a dark page.
+# Distinct from both, and from a light and a dark page.
 BREAK_EVEN = "#d6336c"
-# A point's value for the map's colour, and what its cell says.
-Cell = Callable[[PointResult], tuple[float | None, str]]
-# A cell in its place: column, row, the point, its value, its words.
-Placed = tuple[int, int, PointResult, float | None, str]
-# More leave no room for words.
+# A point's value for the map's colour, and the text in its cell.
+Read = Callable[[PointResult], tuple[float | None, str]]
+# More leave no room for text.
 MOST_COLUMNS = 12
 
 
-def maps(swept: SweepContext) -> dict[str, Chart]:
+class Cell(NamedTuple):
+    """A point in its place, with its value for the map's colour and its text."""
+
+    column: int
+    row: int
+    point: PointResult
+    value: float | None
+    text: str
+
+
+def maps(context: SweepContext) -> dict[str, Chart]:
     """Speed-ups first: where they cross 1 is what a map is for."""
-    baseline, *others = swept.labels
-    made: dict[str, Chart] = {}
+    baseline, *others = context.labels
+    charts: dict[str, Chart] = {}
     for index, label in enumerate(others, start=1):
         names = {"side": label, "baseline": baseline}
-        made[f"speed_up_{index}"] = _ratios(swept, swept.text("speed_up_of", **names), _measured(label))
-        if any(one == label for _, one in swept.predicted):
-            title = swept.text("predicted_of", **names)
-            made[f"predicted_{index}"] = _ratios(swept, title, _predicted(swept, label), measured=False)
-    objective = swept.sweep.case.workload.objective
-    for index, label in enumerate(swept.labels):
-        title = f"{swept.text(f'by_{objective}')} · {escape(label)}"
-        colours = {"colorscale": "Viridis", "reversescale": objective in LOWER_IS_BETTER}
-        made[f"objective_{index}"] = _map(swept, title, _objective(label), colours)
-    return made
+        charts[f"speed_up_{index}"] = _ratios(context, context.text("speed_up_of", **names), _measured(label))
+        if any(side == label for _, side in context.analysis.predictions):
+            title, read = context.text("predicted_of", **names), _predicted(context, label)
+            charts[f"predicted_{index}"] = _ratios(context, title, read, measured=False)
+    for index, label in enumerate(context.labels):
+        title = f"{context.text(f'by_{context.objective}')} · {escape(label)}"
+        colours = {"colorscale": "Viridis", "reversescale": context.objective in LOWER_IS_BETTER}
+        charts[f"objective_{index}"] = _map(context, title, _objective(label), colours)
+    return charts
 
 
-def _objective(label: str) -> Cell:
-    def cell(point: PointResult) -> tuple[float | None, str]:
-        side = point.of(label)
-        return (None, "") if side is None or side.value is None else (side.value, number(side.value))
+def _objective(label: str) -> Read:
+    def read(point: PointResult) -> tuple[float | None, str]:
+        side = point.side(label)
+        value = side.objective.value if side is not None else None
+        return value, "" if value is None else number(value)
 
-    return cell
-
-
-def _measured(label: str) -> Cell:
-    def cell(point: PointResult) -> tuple[float | None, str]:
-        side = point.of(label)
-        known = side.verdict.speed_up if side is not None and side.verdict is not None else None
-        return known, "" if known is None else f"{known:.2f}x"
-
-    return cell
+    return read
 
 
-def _predicted(swept: SweepContext, label: str) -> Cell:
+def _measured(label: str) -> Read:
+    def read(point: PointResult) -> tuple[float | None, str]:
+        side = point.side(label)
+        speed_up = side.verdict.speed_up if side is not None and side.verdict is not None else None
+        return speed_up, "" if speed_up is None else f"{speed_up:.2f}x"
+
+    return read
+
+
+def _predicted(context: SweepContext, label: str) -> Read:
     """A range has no likeliest value: its ends stand there, without a colour."""
 
-    def cell(point: PointResult) -> tuple[float | None, str]:
-        found = swept.predicted.get((point.number, label))
-        if found is None:
+    def read(point: PointResult) -> tuple[float | None, str]:
+        prediction = context.analysis.predictions.get((point.number, label))
+        if prediction is None:
             return None, ""
-        if found.speed_up is None and found.interval is not None:
-            return None, f"{found.interval[0]:.2f}–{found.interval[1]:.2f}x"
-        return found.speed_up, f"{found.speed_up:.2f}x"
+        if prediction.speed_up is None and prediction.interval is not None:
+            return None, f"{prediction.interval[0]:.2f}–{prediction.interval[1]:.2f}x"
+        return prediction.speed_up, f"{prediction.speed_up:.2f}x"
 
-    return cell
+    return read
 
 
-def _ratios(swept: SweepContext, title: str, cell: Cell, *, measured: bool = True) -> Chart:
-    figure = _map(swept, title, cell, {"colorscale": DIVERGING, "zmid": 1}, measured=measured)
+def _ratios(context: SweepContext, title: str, read: Read, *, measured: bool = True) -> Chart:
+    figure = _map(context, title, read, {"colorscale": DIVERGING, "zmid": 1}, measured=measured)
     heat = next((trace for trace in figure["data"] if trace["type"] == "heatmap"), None)
     if heat is not None:
         level = {"start": 1, "end": 1, "size": 1, "coloring": "none"}
@@ -86,62 +94,66 @@ def _ratios(swept: SweepContext, title: str, cell: Cell, *, measured: bool = Tru
             "line": {"color": BREAK_EVEN, "width": 3},
             "hoverinfo": "skip",
         }
-        name = {"name": swept.text("break_even"), "showlegend": True, "showscale": False}
+        name = {"name": context.text("break_even"), "showlegend": True, "showscale": False}
         figure["data"].insert(1, {**line, **name, "x": heat["x"], "y": heat["y"], "z": heat["z"]})
     return figure
 
 
-def _map(swept: SweepContext, title: str, cell: Cell, colours: dict[str, Any], *, measured: bool = True) -> Chart:
+def _map(
+    context: SweepContext, title: str, read: Read, colours: dict[str, Any], *, measured: bool = True
+) -> Chart:
     """Cells of equal size, the first knob to the right, the second upwards. Only what was `measured` failed."""
-    x, y = (KnobAxis(knob, even=True) for knob in swept.sweep.plan.knobs)
-    figure = swept.figure(title, "", "")
+    x, y = (KnobAxis(knob, even=True) for knob in context.sweep.plan.knobs)
+    figure = context.figure(title, "", "")
     figure["layout"]["xaxis"] |= x.layout()
     figure["layout"]["yaxis"] |= y.layout()
-    cells = [(int(x.at(p.values[0])), int(y.at(p.values[1])), p, *cell(p)) for p in swept.points]
-    if any(value is not None for *_, value, _ in cells):
-        figure["data"].append(_heat(swept, len(x.knob.values), len(y.knob.values), cells) | colours)
-    if words := [one for one in cells if one[3] is None and one[4]]:
-        figure["data"].append(_words(words))
-    failed = [one for one in cells if measured and one[2].problem is not None]
-    if failed:
-        places = [float(one[0]) for one in failed], [float(one[1]) for one in failed]
-        figure["data"].append(swept.crosses([one[2] for one in failed], *places))
-    return noted(figure, "curve.nothing", swept.locale)
+    cells = [
+        Cell(int(x.at(point.values[0])), int(y.at(point.values[1])), point, *read(point))
+        for point in context.analysis.points
+    ]
+    if any(cell.value is not None for cell in cells):
+        figure["data"].append(_heat(context, len(x.knob.values), len(y.knob.values), cells) | colours)
+    if texts := [cell for cell in cells if cell.value is None and cell.text]:
+        figure["data"].append(_texts(texts))
+    if failed := [cell for cell in cells if measured and cell.point.problem is not None]:
+        places = [float(cell.column) for cell in failed], [float(cell.row) for cell in failed]
+        figure["data"].append(context.crosses([cell.point for cell in failed], *places))
+    return noted(figure, "curve.nothing", context.locale)
 
 
-def _heat(swept: SweepContext, columns: int, rows: int, cells: Sequence[Placed]) -> dict[str, Any]:
-    def grid(of: Callable[[Placed], object], empty: object) -> list[list[object]]:
-        made = [[empty] * columns for _ in range(rows)]
-        for one in cells:
-            made[one[1]][one[0]] = of(one)
-        return made
+def _heat(context: SweepContext, columns: int, rows: int, cells: Sequence[Cell]) -> dict[str, Any]:
+    def grid(of: Callable[[Cell], object], empty: object) -> list[list[object]]:
+        filled = [[empty] * columns for _ in range(rows)]
+        for cell in cells:
+            filled[cell.row][cell.column] = of(cell)
+        return filled
 
     crowded = columns > MOST_COLUMNS
     return {
         "type": "heatmap",
         "x": list(range(columns)),
         "y": list(range(rows)),
-        "z": grid(lambda one: one[3], None),
-        "text": grid(lambda one: one[4], ""),
+        "z": grid(lambda cell: cell.value, None),
+        "text": grid(lambda cell: cell.text, ""),
         "texttemplate": "" if crowded else "%{text}",
         "showscale": crowded,
-        "hovertext": grid(lambda one: f"{swept.told(one[2])}<br>{one[4]}", ""),
+        "hovertext": grid(lambda cell: f"{context.described(cell.point)}<br>{cell.text}", ""),
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": grid(lambda one: one[2].run_id, None),
+        "customdata": grid(lambda cell: cell.point.run_id, None),
         "xgap": 1,
         "ygap": 1,
     }
 
 
-def _words(cells: Sequence[Placed]) -> dict[str, Any]:
+def _texts(cells: Sequence[Cell]) -> dict[str, Any]:
     """What has no single value, and so no colour."""
     return {
         "type": "scatter",
         "mode": "text",
-        "x": [one[0] for one in cells],
-        "y": [one[1] for one in cells],
-        "text": [one[4] for one in cells],
-        "customdata": [one[2].run_id for one in cells],
+        "x": [cell.column for cell in cells],
+        "y": [cell.row for cell in cells],
+        "text": [cell.text for cell in cells],
+        "customdata": [cell.point.run_id for cell in cells],
         "hoverinfo": "skip",
         "showlegend": False,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.i18n import Locale
 
 from .acceptance import acceptance_needed
@@ -10,19 +10,16 @@ from .better_draft import better_drafts
 from .curves import curves
 from .figure import Chart
 from .maps import maps
-from .swept import SweepContext
+from .sweep_context import SweepContext
 from .trade_off import trade_offs
 
 
-def sweep_charts(sweep: Sweep, locale: Locale) -> dict[str, Chart]:
-    """All charts of a sweep by name, in reading order; none, if it has ended without one measured point.
-
-    Reads every chunk of points that were not read before.
-    """
-    swept = SweepContext(sweep, locale)
-    if sweep.status != "running" and not any(swept.of(label) for label in swept.labels):
+def sweep_charts(analysis: SweepAnalysis, locale: Locale) -> dict[str, Chart]:
+    """All charts of a sweep by name, in reading order; none, if it has ended without one measured point."""
+    context = SweepContext(analysis, locale)
+    if analysis.sweep.status != "running" and not any(point.sides for point in analysis.points):
         # Axes and the marks of what failed say nothing that the table does not.
         return {}
-    # A search may turn more knobs than a map has sides.
-    own = {1: curves, 2: maps}.get(len(sweep.plan.knobs), lambda _: {})(swept)
-    return {**own, **trade_offs(swept), **acceptance_needed(swept), **better_drafts(swept)}
+    # A search may vary more knobs than a map has sides.
+    by_knobs = {1: curves, 2: maps}.get(len(analysis.sweep.plan.knobs), lambda _: {})(context)
+    return {**by_knobs, **trade_offs(context), **acceptance_needed(context), **better_drafts(context)}

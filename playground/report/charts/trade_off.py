@@ -2,83 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any, NamedTuple
 
-from playground.domain.sweep.analysis import PointResult, pareto_front
+from playground.domain.sweep.result import PointResult
 from playground.i18n import say
 
 from .figure import COLOURS, Chart, noted
 from .knob_axis import short
-from .swept import SweepContext
+from .sweep_context import SweepContext
 
 # Longer names lie over each other: they stand beside the pointer alone.
 LONGEST_NAME = 12
 
 
-def trade_offs(swept: SweepContext) -> dict[str, Chart]:
-    return {f"trade_off_{name}": _trade_off(swept, name) for name in ("tpot", "e2el")}
+class Placed(NamedTuple):
+    """A side at one point."""
+
+    latency: float
+    rate: float
+    point: PointResult
 
 
-def _trade_off(swept: SweepContext, name: str) -> Chart:
+def trade_offs(context: SweepContext) -> dict[str, Chart]:
+    return {f"trade_off_{name}": _trade_off(context, name) for name in ("tpot", "e2el")}
+
+
+def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of (latency, throughput) those that no other one beats in both, by rising latency."""
+    front: list[tuple[float, float]] = []
+    for latency, rate in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or rate > front[-1][1]:
+            front.append((latency, rate))
+    return front
+
+
+def _trade_off(context: SweepContext, name: str) -> Chart:
     """Every side at every point; joined are those that no other one beats in both."""
-    x, y = (say(f"chart.{one}", swept.locale) for one in (name, "throughput"))
-    figure = swept.figure(swept.text(f"trade_off_{name}"), x, y)
+    x, y = (say(f"chart.{figure}", context.locale) for figure in (name, "throughput"))
+    figure = context.figure(context.text(f"trade_off_{name}"), x, y)
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis]["rangemode"] = "normal"
-    by_side = [_known(swept, label, name) for label in swept.labels]
-    front = pareto_front((latency, rate) for known in by_side for latency, rate, _ in known)
-    for index, (label, known) in enumerate(zip(swept.labels, by_side, strict=True)):
-        if known:
-            # What is best is looked for, and lies apart; the rest often lies in heaps.
-            names = [_name(point) if (latency, rate) in front else "" for latency, rate, point in known]
-            fits = max(map(len, names)) <= LONGEST_NAME
-            figure["data"].append(
-                {
-                    "type": "scatter",
-                    "mode": "markers+text" if fits else "markers",
-                    "x": [latency for latency, _, _ in known],
-                    "y": [rate for _, rate, _ in known],
-                    "name": escape(label),
-                    "marker": {"color": COLOURS[index], "size": 9},
-                    "text": names,
-                    "cliponaxis": False,
-                    "textposition": "top center",
-                    "textfont": {"size": 10},
-                    "customdata": [point.run_id for _, _, point in known],
-                    "hovertext": [swept.told(point) for _, _, point in known],
-                    "hovertemplate": "%{hovertext}<br>%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>",
-                }
-            )
-    _mark_front(figure, swept, front)
-    return noted(figure, "curve.nothing", swept.locale)
+    by_side = [_placed(context, label, name) for label in context.labels]
+    front = pareto_front((item.latency, item.rate) for placed in by_side for item in placed)
+    for index, (label, placed) in enumerate(zip(context.labels, by_side, strict=True)):
+        if placed:
+            figure["data"].append(_marks(context, placed, front) | {"name": escape(label)})
+            figure["data"][-1]["marker"] = {"color": COLOURS[index], "size": 9}
+    if front:
+        figure["data"].append(_front(context, front))
+    return noted(figure, "curve.nothing", context.locale)
 
 
-def _known(swept: SweepContext, label: str, name: str) -> list[tuple[float, float, PointResult]]:
-    """Latency and throughput of one side at each point that has both."""
+def _placed(context: SweepContext, label: str, name: str) -> list[Placed]:
+    """One side at each point that has both figures."""
     return [
-        (latency, rate, point)
-        for point, side in swept.of(label)
+        Placed(latency, rate, point)
+        for point, side in context.of(label)
         if (latency := side.medians[name].value) is not None and (rate := side.throughput.value) is not None
     ]
+
+
+def _marks(
+    context: SweepContext, placed: Sequence[Placed], front: Sequence[tuple[float, float]]
+) -> dict[str, Any]:
+    # What is best is looked for, and lies apart; the rest often lies in heaps.
+    names = [_name(item.point) if (item.latency, item.rate) in front else "" for item in placed]
+    fits = max(map(len, names)) <= LONGEST_NAME
+    return {
+        "type": "scatter",
+        "mode": "markers+text" if fits else "markers",
+        "x": [item.latency for item in placed],
+        "y": [item.rate for item in placed],
+        "text": names,
+        "cliponaxis": False,
+        "textposition": "top center",
+        "textfont": {"size": 10},
+        "customdata": [item.point.run_id for item in placed],
+        "hovertext": [context.described(item.point) for item in placed],
+        "hovertemplate": "%{hovertext}<br>%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>",
+    }
 
 
 def _name(point: PointResult) -> str:
     return ", ".join(short(value) for value in point.values)
 
 
-def _mark_front(figure: Chart, swept: SweepContext, front: Sequence[tuple[float, float]]) -> None:
-    if front:
-        ring = {"symbol": "circle-open", "size": 15, "color": "rgba(128,128,128,.9)", "line": {"width": 1.5}}
-        figure["data"].append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": [latency for latency, _ in front],
-                "y": [rate for _, rate in front],
-                "name": swept.text("front"),
-                "line": {"color": "rgba(128,128,128,.9)", "width": 1.5, "dash": "dot"},
-                "marker": ring,
-                "hoverinfo": "skip",
-            }
-        )
+def _front(context: SweepContext, front: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [latency for latency, _ in front],
+        "y": [rate for _, rate in front],
+        "name": context.text("front"),
+        "line": {"color": "rgba(128,128,128,.9)", "width": 1.5, "dash": "dot"},
+        "marker": {"symbol": "circle-open", "size": 15, "color": "rgba(128,128,128,.9)", "line": {"width": 1.5}},
+        "hoverinfo": "skip",
+    }

@@ -13,7 +13,6 @@ from playground import presets, prompts
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.spec.case import Case
-from playground.domain.sweep.analysis import described
 from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_values
 from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, points_of
@@ -269,6 +268,6 @@ def _plan(sweep: Sweep, told: Estimate, locale: Locale) -> str:
     said = "".join(f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in plan_sentences(told))
     if sweep.plan.search:
         return said
-    points = "".join(f"<li>{escape(described(sweep, point.values))}</li>" for point in order_of(sweep).left)
+    points = "".join(f"<li>{escape(sweep.plan.described(point.values))}</li>" for point in order_of(sweep).left)
     order = escape(say("whatif.order", locale))
     return f"{said}<details><summary>{order}</summary><ol>{points}</ol></details>"

@@ -9,8 +9,7 @@ from html import escape
 
 from playground.config import Config
 from playground.domain.stats.rounds import whole_rounds
-from playground.domain.sweep.analysis import described, shown
-from playground.domain.sweep.recommendation import recommended_side
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import Locale, say, say_message
 from playground.report.charts import sweep_charts
@@ -36,53 +35,55 @@ class SweepPainter:
 
     def paint(self) -> tuple[str, str, str] | None:
         """The values of the sentences, the table and the charts; None where nothing has changed."""
-        sweep = _at_rest(self._sweep)
+        sweep = _without_running(self._sweep)
         state = (sum(point.run is not None for point in sweep.points), sweep.status)
         began = time.monotonic()
         if state == self._painted or (began < self._not_before and sweep.status == "running"):
             return None
         self._painted = state
-        painted = self._outcome(sweep), self._table(sweep), json.dumps(sweep_charts(sweep, self._locale))
+        analysis = SweepAnalysis.of(sweep)
+        charts = json.dumps(sweep_charts(analysis, self._locale))
+        painted = self._outcome(analysis), self._table(analysis), charts
         self._not_before = time.monotonic() + (time.monotonic() - began) / SHARE
         return painted
 
-    def _outcome(self, sweep: Sweep) -> str:
-        locale, done = self._locale, sum(point.settled for point in sweep.points)
+    def _outcome(self, analysis: SweepAnalysis) -> str:
+        locale, sweep = self._locale, analysis.sweep
+        done = sum(point.settled for point in sweep.points)
         parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
-        sentences = [say_message(found, locale) for found in conclusions_of(sweep)]
+        sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
         if sweep.status != "running":
             sentences.append(say("race.saved", locale, id=sweep.id))
         lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        said = f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
-        return said + self._deploy(sweep)
+        outcome = f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
+        return outcome + self._deploy(analysis)
 
-    def _deploy(self, sweep: Sweep) -> str:
+    def _deploy(self, analysis: SweepAnalysis) -> str:
         """What starts the recommended engine elsewhere."""
-        side = recommended_side(sweep) if sweep.status != "running" else None
-        made = deployed(self._config, side, self._locale) if side is not None else []
-        if side is None or not made:
+        side = analysis.recommended_side if analysis.sweep.status != "running" else None
+        snippets = deployed(self._config, side, self._locale) if side is not None else []
+        if side is None or not snippets:
             return ""
         copy, copied = (escape(say(f"deploy.{name}", self._locale)) for name in ("copy", "copied"))
-        shown = [
+        blocks = [
             f'<div class="snippet"><strong>{escape(name)}</strong>'
             f'<button type="button" aria-label="{copy}: {escape(name)}" data-copied="{copied}">'
             f"{copy}</button></div>"
             f"<pre><code>{escape(text)}</code></pre>"
-            for name, text in made
+            for name, text in snippets
         ]
         head = escape(say("whatif.deploy", self._locale, side=side.label))
-        return f'<details class="deploy"><summary>{head}</summary>{"".join(shown)}</details>'
+        return f'<details class="deploy"><summary>{head}</summary>{"".join(blocks)}</details>'
 
-    def _table(self, sweep: Sweep) -> str:
+    def _table(self, analysis: SweepAnalysis) -> str:
         """As the list of runs wants it: a row opens its point's run."""
-        headers, rows = point_table(sweep, self._locale)
-        runs = [point.run_id for point in shown(sweep)]
-        listed = [{"id": run, "cells": cells} for run, cells in zip(runs, rows, strict=True)]
+        headers, rows = point_table(analysis, self._locale)
+        listed = [{"id": point.run_id, "cells": cells} for point, cells in zip(analysis.listed, rows, strict=True)]
         return json.dumps({"headers": headers, "rows": listed})
 
 
-def _at_rest(sweep: Sweep) -> Sweep:
+def _without_running(sweep: Sweep) -> Sweep:
     """Without the run under way: half a point would pass for a whole one."""
     points = [
         PointRecord(point.number, point.values)
@@ -106,7 +107,7 @@ def progress(sweeping: SweepRun, locale: Locale) -> str:
     if current is not None:
         point = next((point for point in sweep.points if point.run is current.run), None)
         if point is not None:
-            parts.append(described(sweep, point.values))
+            parts.append(sweep.plan.described(point.values))
         parts.append(_doing(current, locale))
     if sweeping.remaining_s:
         parts.append(say("whatif.remaining", locale, minutes=sweeping.remaining_s / 60))

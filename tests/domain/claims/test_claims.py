@@ -20,6 +20,7 @@ from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.workload import ChatMessage, Conversation, WavesProfile
 from playground.domain.stats.ratios import Ratio, mean, quotient
 from playground.domain.stats.verdicts import Verdict, compare
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say_message
 from playground.report.claims import claim_of
@@ -89,14 +90,14 @@ def standing(subject: Run | Sweep) -> Standing:
     found = claim_of(subject)
     assert found is not None
     assert (found.reason is None) == (found.standing != "can't be said here")
-    concluded = conclusions(subject) if isinstance(subject, Run) else conclusions_of(subject)
+    concluded = conclusions(subject) if isinstance(subject, Run) else conclusions_of(SweepAnalysis.of(subject))
     assert concluded[-3:] == found.sentences()
     for locale in LOCALES:
         said = [say_message(sentence, locale) for sentence in found.sentences()]
         if isinstance(subject, Run):
             told = check("compare", compare_document(subject, locale))["claim"]
         else:
-            told = check("sweep", sweep_document(subject, locale))["claim"]
+            told = check("sweep", sweep_document(SweepAnalysis.of(subject), locale))["claim"]
         assert [told["claim"], told["measured"]] == said[:2]
         assert told["outcome"] == found.standing
     return found.standing

@@ -13,8 +13,8 @@ from playground.domain.message import Message
 from playground.domain.spec.settings import EngineSettings, Ngram
 from playground.domain.spec.workload import Limits
 from playground.domain.speculation.theory import SpeculationPoint, known_cost, measured_point
-from playground.domain.sweep.analysis import OverRounds, over_rounds, prediction_errors, predictions, results
-from playground.domain.sweep.recommendation import best_by_circumstance, recommendation, recommended_side
+from playground.domain.sweep.analysis import SweepAnalysis
+from playground.domain.sweep.result import GeometricMean
 from playground.i18n import LOCALES, say_message
 from playground.report.sweep import conclusions_of
 from playground.ui.sweep.painter import SweepPainter
@@ -28,9 +28,9 @@ def slow_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_best_k_and_what_deploys_it(config: Config) -> None:
     sweep = made_sweep("quick.k=1,2,4,8")
-    best = recommendation(sweep)
+    best = SweepAnalysis.of(sweep).recommendation
     assert isinstance(best.values, tuple)
-    side = recommended_side(sweep)
+    side = SweepAnalysis.of(sweep).recommended_side
     assert side is not None
     assert isinstance(side.settings, EngineSettings)
     assert side.settings.speculation == Ngram(num_speculative_tokens=best.values[0])
@@ -46,15 +46,15 @@ def test_the_best_k_and_what_deploys_it(config: Config) -> None:
 )
 def test_nothing_slower_than_the_baseline_is_recommended(knobs: tuple[str, ...]) -> None:
     sweep = made_sweep(*knobs)
-    assert recommendation(sweep).values == "off"
-    side = recommended_side(sweep)
+    assert SweepAnalysis.of(sweep).recommendation.values == "off"
+    side = SweepAnalysis.of(sweep).recommended_side
     assert side is not None
     assert side.label == "plain"
 
 
 def test_equal_points_are_not_told_apart() -> None:
     """Nothing in the made-up engines depends on it."""
-    best = recommendation(made_sweep("max_num_seqs=1,2,4"))
+    best = SweepAnalysis.of(made_sweep("max_num_seqs=1,2,4")).recommendation
     assert best.reason.message_id == "sweep.best_unsure"
 
 
@@ -62,14 +62,14 @@ def test_a_point_without_an_interval_may_be_as_good() -> None:
     sweep = made_sweep("quick.prompt_lookup_max=2,3")
     short = made_sweep("quick.prompt_lookup_max=2,3", rounds=3)
     sweep.points[1] = short.points[1]
-    assert recommendation(sweep).reason.message_id == "sweep.best_unsure"
+    assert SweepAnalysis.of(sweep).recommendation.reason.message_id == "sweep.best_unsure"
 
 
 def test_bad_rounds_that_have_no_figure_count_against_a_point() -> None:
     """Of more than one in ten the good ones alone say nothing."""
-    assert over_rounds([4.0] * 10 + [None]).value == pytest.approx(4)
+    assert GeometricMean.of([4.0] * 10 + [None]).value == pytest.approx(4)
     for bad in (None, 0.0):
-        assert over_rounds([4.0] * 6 + [bad]) == OverRounds(None, None)
+        assert GeometricMean.of([4.0] * 6 + [bad]) == GeometricMean(None, None)
 
 
 def test_where_all_sides_turn_a_point_that_fails_requests_is_not_the_best() -> None:
@@ -78,7 +78,7 @@ def test_where_all_sides_turn_a_point_that_fails_requests_is_not_the_best() -> N
     assert run is not None
     for side in run.sides:
         side.trials[0].requests[0].problem = Message("stream.cut")
-    best = recommendation(sweep)
+    best = SweepAnalysis.of(sweep).recommendation
     assert (best.values, best.reason.message_id) == ((1,), "sweep.only_one")
 
 
@@ -86,45 +86,47 @@ def test_a_baseline_without_good_requests_is_why_others_are_recommended() -> Non
     case = base_case(objective="goodput")
     limits = case.measurement.model_copy(update={"limits": Limits(tpot_ms=15)})
     sweep = made_sweep("quick.prompt_lookup_max=2,3", case=case.model_copy(update={"measurement": limits}))
-    verdict = results(sweep)[0].sides[1].verdict
+    verdict = SweepAnalysis.of(sweep).points[0].sides[1].verdict
     assert verdict is not None
     assert (verdict.verdict, verdict.speed_up) == ("faster", None)
-    best = recommendation(sweep)
+    best = SweepAnalysis.of(sweep).recommendation
     assert (best.side, best.reason.message_id) == ("quick", "sweep.best_unsure")
 
 
 def test_rounds_without_a_verdict_are_not_called_too_few() -> None:
     sweep = made_sweep("quick.prompt_lookup_max=2,3")
-    for point, found in zip(sweep.points, results(sweep), strict=True):
-        verdict = found.sides[1].verdict
+    withheld = []
+    for point in SweepAnalysis.of(sweep).points:
+        verdict = point.sides[1].verdict
         assert verdict is not None
         moving = replace(verdict, verdict="no clear difference", reason=Message("verdict.ratio_moves"))
-        point.result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=moving)))
-    assert recommendation(sweep).reason.message_id == "sweep.no_verdict"
+        withheld.append(replace(point, sides=(point.sides[0], replace(point.sides[1], verdict=moving))))
+    best = SweepAnalysis(sweep, tuple(withheld)).recommendation
+    assert best.reason.message_id == "sweep.no_verdict"
 
 
 def test_of_those_that_are_clearly_better_the_best() -> None:
     """A point that came to more, but may be slower than the baseline, is told as a rival."""
     sweep = made_sweep("quick.prompt_lookup_max=2,3")
-    found = results(sweep)[1]
-    verdict = found.sides[1].verdict
+    first, second = SweepAnalysis.of(sweep).points
+    verdict = second.sides[1].verdict
     assert verdict is not None
     wide = replace(verdict, verdict="no clear difference", speed_up=9.0, interval=(0.5, 162.0))
-    sweep.points[1].result = replace(found, sides=(found.sides[0], replace(found.sides[1], verdict=wide)))
-    best = recommendation(sweep)
+    unsure = replace(second, sides=(second.sides[0], replace(second.sides[1], verdict=wide)))
+    best = SweepAnalysis(sweep, (first, unsure)).recommendation
     assert (best.number, best.reason.message_id) == (0, "sweep.best_unsure")
 
 
 def test_theory_makes_nothing_of_points_without_an_interval() -> None:
-    assert prediction_errors(made_sweep("quick.k=1,2,4,8"))
+    assert SweepAnalysis.of(made_sweep("quick.k=1,2,4,8")).prediction_errors
     short = made_sweep("quick.k=1,2,4,8", rounds=2)
-    assert (predictions(short), prediction_errors(short)) == ({}, [])
-    assert [sentence.message_id for sentence in conclusions_of(short)] == ["theory.best_unknown"]
+    assert (SweepAnalysis.of(short).predictions, SweepAnalysis.of(short).prediction_errors) == ({}, [])
+    assert [sentence.message_id for sentence in conclusions_of(SweepAnalysis.of(short))] == ["theory.best_unknown"]
 
 
 def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:
-    [result] = results(made_sweep("quick.k=3"))
-    side = result.of("quick")
+    [result] = SweepAnalysis.of(made_sweep("quick.k=3")).points
+    side = result.side("quick")
     assert side is not None
     assert side.verdict is not None
     sound = measured_point(3, 1, side.verdict, side.figures)
@@ -138,15 +140,15 @@ def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:
 
 def test_what_is_best_depends_on_a_circumstance() -> None:
     sweep = made_sweep("quick.k=1,4", "concurrency=1,8")
-    assert recommendation(sweep).reason.message_id == "sweep.depends"
-    told = [sentence.params["under"] for sentence in best_by_circumstance(sweep)]
+    assert SweepAnalysis.of(sweep).recommendation.reason.message_id == "sweep.depends"
+    told = [sentence.params["under"] for sentence in SweepAnalysis.of(sweep).best_by_circumstance]
     assert told == ["concurrency = 1", "concurrency = 8"]
     for locale in LOCALES:
-        assert all(say_message(sentence, locale) for sentence in conclusions_of(sweep))
+        assert all(say_message(sentence, locale) for sentence in conclusions_of(SweepAnalysis.of(sweep)))
 
 
 def test_a_circumstance_alone_recommends_nothing() -> None:
-    best = recommendation(made_sweep("concurrency=1,4"))
+    best = SweepAnalysis.of(made_sweep("concurrency=1,4")).recommendation
     assert (best.values, best.reason.message_id) == (None, "sweep.circumstance")
 
 
