@@ -37,7 +37,7 @@ from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
-from playground.runs.search import LOOK, Search
+from playground.runs.search import REPEAT_ROUNDS, Search
 from playground.runs.sweep import SweepRun, new_sweep
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ PRESET = Path(__file__).with_suffix(".toml")
 NOISES = (0.01, 0.03)
 WITHIN = 0.02
 # Of a grid's point, which has ten rounds: an engine starts in as long as six rounds take, a search's new point has
-# six rounds, its second look three times as many.
+# six rounds, its repetition three times as many.
 NEW_COST = (6 + 6) / (6 + 10)
-LOOK_COST = (6 + 6 * LOOK) / (6 + 10)
+REPEAT_COST = (6 + 6 * REPEAT_ROUNDS) / (6 + 10)
 # Until the interval is about plus or minus 2%.
 PRECISE = {"target_width": 2 * WITHIN, "max_rounds": 80, "budget_s": 600}
 
@@ -62,16 +62,16 @@ def searched(
     lots, sweep = random.Random(seed), surface.sweep()
     search, running = Search(sweep, sampler), Counter[EngineSettings]()
     told: dict[int, float] = {}
-    looked: dict[int, float] = {}
+    repeated: dict[int, float] = {}
     while (point := search.take(running)) is not None:
         again = point.number in told
-        found = surface.logs[point.number] + lots.gauss(0, noise / sqrt(LOOK) if again else noise)
-        (looked if again else told)[point.number] = found
+        found = surface.logs[point.number] + lots.gauss(0, noise / sqrt(REPEAT_ROUNDS) if again else noise)
+        (repeated if again else told)[point.number] = found
         search.tell(point, found)
         running = engines_of(point.case)
-    best = looked or told
+    best = repeated or told
     chosen = max(best, key=lambda number: best[number])
-    spent = NEW_COST * len(told) + LOOK_COST * len(looked)
+    spent = NEW_COST * len(told) + REPEAT_COST * len(repeated)
     return spent / len(surface.logs), 1 - exp(surface.logs[chosen] - max(surface.logs))
 
 

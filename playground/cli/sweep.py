@@ -101,8 +101,7 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
     case = preset.case
     if arguments.prompts:
         measurement = {**case.measurement.model_dump(), "prompts": arguments.prompts}
-        asked = validate(Measurement, measurement, where="--prompts")
-        case = case.model_copy(update={"measurement": asked})
+        case = case.model_copy(update={"measurement": validate(Measurement, measurement, where="--prompts")})
     return new_sweep(plan, case, preset.name)
 
 
@@ -120,7 +119,7 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
         raise InvalidInput("sweep.no_such_sweep", id=arguments.resume)
     if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
         raise InvalidInput("cli.resume_alone")
-    if not sweep.left:
+    if not sweep.remaining:
         raise InvalidInput("sweep.none_to_go", id=sweep.id)
     if arguments.minutes:
         sweep.plan = sweep.plan.model_copy(update={"budget_s": arguments.minutes * 60})

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from playground.domain.spec.change import Value
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.order import engines_of, most_starts
-from playground.domain.sweep.plan import FEWEST_LOOKS, Knob, Point
+from playground.domain.sweep.plan import LEAST_REPEATS, Knob, Point
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.sweep.score import scores
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-# A second look has so many times the rounds of a first one.
-LOOK = 3
+# A point that is repeated gets so many times the rounds that it had at first.
+REPEAT_ROUNDS = 3
 # A log: 5%. Points so near the best may be as good: six rounds can't tell.
 NEAR = 0.05
 # A log: 1%. After so many points a knob that are not better by so much than all before them, the search ends.
@@ -66,74 +66,74 @@ class Axis:
         """For Optuna."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-        found = list(self.places.values())
-        return FloatDistribution(found[0], found[-1]) if self.ordinal else CategoricalDistribution(found)
+        places = list(self.places.values())
+        return FloatDistribution(places[0], places[-1]) if self.ordinal else CategoricalDistribution(places)
 
     def farthest(self, place: float) -> float:
         """The value's place that is farthest from this one."""
         return max(self.places.values(), key=lambda other: self.distance(place, other))
 
-    def distance(self, one: float, other: float) -> float:
+    def distance(self, place: float, other: float) -> float:
         """From 0 to 1."""
         if not self.ordinal:
-            return float(one != other)
-        found = list(self.places.values())
-        return abs(one - other) / ((found[-1] - found[0]) or 1.0)
+            return float(place != other)
+        places = list(self.places.values())
+        return abs(place - other) / ((places[-1] - places[0]) or 1.0)
 
 
 class Search:
     """The order of a search: `take` a point, `learn` what it came to.
 
-    After the last new point those that may be the best are taken once more: the best of many noisy figures is
-    partly luck.
+    After the last new point those that may be the best are repeated: the best of many noisy figures is partly
+    luck.
     """
 
     def __init__(self, sweep: Sweep, sampler: Callable[[int], BaseSampler] | None = None) -> None:
         self._sweep = sweep
         self._sampler = sampler or gaussian_process
         self._points = {point.number: point for point in sweep.planned}
-        self._left = dict(self._points)
-        self._looked = {point.number for point in sweep.points if sweep.looked_at_again(point)}
+        self._untried = dict(self._points)
+        self._repeated = {point.number for point in sweep.points if sweep.repeated(point)}
         self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]
-        self._start = self._place(self._own_values())
+        self._start = self._place(self._start_values())
         # By number, in the order in which they were measured. None: failed, or nothing was good.
         self._worth: dict[int, float | None] = {}
         known = [point for point in sweep.points if sweep.measured(point)]
-        for point in sorted(known, key=lambda known: known.run.id if known.run else ""):
+        for point in sorted(known, key=lambda point: point.run.id if point.run else ""):
             self.learn(point)
 
     @property
-    def left(self) -> list[Point]:
+    def candidates(self) -> list[Point]:
         """The points that may still be taken."""
-        return list(self._left.values()) if self._new else self._leaders
+        return list(self._untried.values()) if self._most_new else self._leaders
 
     @property
     def most(self) -> int:
         """How many points will still be taken at most."""
-        new = self._new
-        return new + self._sweep.plan.looks if new else len(self._leaders)
+        new = self._most_new
+        return new + self._sweep.plan.repeats if new else len(self._leaders)
 
     @property
-    def _new(self) -> int:
-        """How many of them were not measured yet."""
-        if self._looked or enough(list(self._worth.values()), len(self._axes)):
+    def _most_new(self) -> int:
+        """How many points that were not measured yet will be taken at most."""
+        if self._repeated or enough(list(self._worth.values()), len(self._axes)):
             return 0
-        return max(self._sweep.plan.most_explored - len(self._points) + len(self._left), 0)
+        return max(self._sweep.plan.most_explored - len(self._points) + len(self._untried), 0)
 
     @property
     def _leaders(self) -> list[Point]:
-        """Those to look at again, the best first; none if only one can be the best."""
+        """Those to repeat, the best first; none if only one can be the best."""
         known = {number: worth for number, worth in self._worth.items() if worth is not None}
         near = [number for number in known if known[number] >= max(known.values()) - NEAR]
-        # One alone is the best without a look; unless those that were ahead of it fell behind when looked at.
-        if len(near) < FEWEST_LOOKS and not self._looked:
+        # One alone is the best without a repetition; unless those that were ahead of it fell behind in theirs.
+        if len(near) < LEAST_REPEATS and not self._repeated:
             return []
-        fresh = sorted(set(near) - self._looked, key=lambda number: -known[number])
-        return [self._points[number] for number in fresh[: max(self._sweep.plan.looks - len(self._looked), 0)]]
+        once = sorted(set(near) - self._repeated, key=lambda number: -known[number])
+        return [self._points[number] for number in once[: max(self._sweep.plan.repeats - len(self._repeated), 0)]]
 
     def starts(self, running: Counter[EngineSettings]) -> int:
         """How many engines start for them at most."""
-        return most_starts(self.left, self.most, running)
+        return most_starts(self.candidates, self.most, running)
 
     def learn(self, record: PointRecord) -> None:
         """Take in what a point came to. Reads its whole run."""
@@ -143,35 +143,35 @@ class Search:
 
     def tell(self, point: PointRecord | Point, worth: float | None) -> None:
         """Take in a point's worth: a log that rises with it; None: it failed."""
-        self._left.pop(point.number, None)
+        self._untried.pop(point.number, None)
         self._worth[point.number] = worth
 
     def take(self, running: Counter[EngineSettings]) -> Point | None:
         """The point to measure now, or None where further ones are unlikely to pay.
 
-        It is the one nearest to what is wanted; of equally near ones that which starts the fewest engines.
+        It is the one nearest to the target; of equally near ones that which starts the fewest engines.
         """
-        if not self._new:
-            return self._look(running)
-        wanted = self._wanted()
+        if not self._most_new:
+            return self._repeat(running)
+        target = self._target()
 
         def cost(point: Point) -> tuple[float, int]:
-            steps = zip(self._axes, self._place(point.values), wanted, strict=True)
-            distance = sum(axis.distance(one, other) ** 2 for axis, one, other in steps)
+            steps = zip(self._axes, self._place(point.values), target, strict=True)
+            distance = sum(axis.distance(place, other) ** 2 for axis, place, other in steps)
             return distance, (engines_of(point.case) - running).total()
 
-        return self._left.pop(min(self.left, key=cost).number)
+        return self._untried.pop(min(self.candidates, key=cost).number)
 
-    def _look(self, running: Counter[EngineSettings]) -> Point | None:
-        """One to be measured again; one that runs first."""
+    def _repeat(self, running: Counter[EngineSettings]) -> Point | None:
+        """A point to be measured again; one whose engines run first."""
         leaders = self._leaders
         if not leaders:
             return None
         point = min(leaders, key=lambda leader: (engines_of(leader.case) - running).total())
-        self._looked.add(point.number)
+        self._repeated.add(point.number)
         return point
 
-    def _wanted(self) -> Place:
+    def _target(self) -> Place:
         """First the start, then each knob by itself at its farthest value, then what Optuna proposes.
 
         Left to itself with so few points, the sampler turns all knobs at once, and which one it was that mattered
@@ -183,13 +183,13 @@ class Search:
         if known <= len(self._axes):
             turned = self._axes[known - 1].farthest(self._start[known - 1])
             return (*self._start[: known - 1], turned, *self._start[known:])
-        told = {self._place(self._points[number].values): worth for number, worth in self._worth.items()}
-        return proposal(self._axes, told, self._sampler(known))
+        measured = {self._place(self._points[number].values): worth for number, worth in self._worth.items()}
+        return proposal(self._axes, measured, self._sampler(known))
 
-    def _own_values(self) -> tuple[Value, ...]:
+    def _start_values(self) -> tuple[Value, ...]:
         """What the search starts from: the settings as they are, if that is one of the points, else the middle."""
         middle = tuple(axis.middle for axis in self._axes)
-        return next((point.values for point in self._left.values() if point.case == self._sweep.case), middle)
+        return next((point.values for point in self._untried.values() if point.case == self._sweep.case), middle)
 
     def _place(self, values: Sequence[Value]) -> Place:
         return tuple(axis.places[value] for axis, value in zip(self._axes, values, strict=True))
@@ -224,7 +224,7 @@ def proposal(axes: Sequence[Axis], worth: Mapping[Place, float | None], sampler:
     worst = min((value for value in worth.values() if value is not None), default=0.0)
     for place, value in worth.items():
         params = {str(number): value for number, value in enumerate(place)}
-        told = worst if value is None else value
-        study.add_trial(optuna.create_trial(params=params, distributions=space, value=told))
-    asked = study.ask(fixed_distributions=space).params
-    return tuple(asked[str(number)] for number in range(len(axes)))
+        known = worst if value is None else value
+        study.add_trial(optuna.create_trial(params=params, distributions=space, value=known))
+    proposed = study.ask(fixed_distributions=space).params
+    return tuple(proposed[str(number)] for number in range(len(axes)))

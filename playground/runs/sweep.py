@@ -29,7 +29,7 @@ from playground.store import History
 
 from . import preparation
 from .comparison import Comparison, new_run_id
-from .search import BETTER, LOOK, Search
+from .search import BETTER, REPEAT_ROUNDS, Search
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
-    """What the points that are left will take at most on this kind of device ("cpu" or "cuda")."""
+    """What the points that remain will take at most on this kind of device ("cpu" or "cuda")."""
     order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
@@ -60,13 +60,16 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
 
 
 def order_of(sweep: Sweep) -> Grid | Search:
-    """In which order the points that are left are measured."""
+    """In which order the points that remain are measured."""
     return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
 class SweepRun:
-    """Measures the points that are left. `current` is the comparison of the point under way, `begun` learns of
-    each as it begins."""
+    """Measures the points that remain.
+
+    `current` is the comparison of the point under way, or of the last one until the next begins; `begun` is called
+    with each as it begins.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class SweepRun:
         self._device = device
         self._begun = begun
         self._order = order_of(sweep)
-        # Taken, but without a result so far; of a second look, without a better one than it had.
+        # Taken, but without a result so far; of a repeated point, without a better one than it had.
         self._open: set[int] = set()
         # Of those that had another turn: to try it once more would not end.
         self._failed_again: set[int] = set()
@@ -102,7 +105,7 @@ class SweepRun:
 
     @property
     def title(self) -> str:
-        """For whoever finds the engines taken."""
+        """Says what holds the engines."""
         return self.sweep.asked
 
     @property
@@ -114,12 +117,12 @@ class SweepRun:
 
     def check(self) -> None:
         """Raises InvalidInput for a point that this host does not allow. Nothing has started then."""
-        for point in self._order.left:
+        for point in self._order.candidates:
             self._comparison(point, point.case.measurement).check()
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
-        sides = [(side.label, side.engine) for point in self._order.left for side in point.case.sides]
+        sides = [(side.label, side.engine) for point in self._order.candidates for side in point.case.sides]
         preparation.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
@@ -129,7 +132,7 @@ class SweepRun:
             self.current.stop()
 
     def refuse(self, error: Exception) -> None:
-        """It never ran, most likely because somebody else holds the engines."""
+        """End it before it ran, most likely because somebody else holds the engines."""
         self.sweep.problem = self._problem_of(error)
         self.sweep.status, self.finished = "failed", True
 
@@ -158,7 +161,7 @@ class SweepRun:
             if complete and short:
                 self.sweep.problem = Message("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
             elif self._open and not self._stopping:
-                self.sweep.problem = Message("sweep.budget_spent", {"left": self.sweep.left})
+                self.sweep.problem = Message("sweep.budget_spent", {"left": self.sweep.remaining})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
             status = "stopped"
@@ -170,7 +173,7 @@ class SweepRun:
             await asyncio.shield(self._finish(status))
 
     def _take_up(self) -> None:
-        """What somebody else measured of it since it was read stays measured."""
+        """Keep what somebody else measured of it since it was read."""
         stored = self._history.sweep(self.sweep.id)
         if stored is not None:
             self.sweep.points[:] = stored.points
@@ -178,15 +181,15 @@ class SweepRun:
         self._history.begin_sweep(self.sweep)
 
     def _again(self) -> bool:
-        """Points that were cut short get another turn, if more time is left for each than it had."""
+        """Whether points that were cut short get another turn: if more time is left for each than it had."""
         if self.sweep.plan.search:
             return False
         order = Grid(self.sweep)
-        order.left = [point for point in order.left if point.number not in self._failed_again]
-        runs = [self.sweep.points[point.number].run for point in order.left]
-        had = [run.measurement.budget_s for run in runs if run is not None and run.measurement is not None]
+        order.candidates = [point for point in order.candidates if point.number not in self._failed_again]
+        runs = [self.sweep.points[point.number].run for point in order.candidates]
+        budgets = [run.measurement.budget_s for run in runs if run is not None and run.measurement is not None]
         left_s = self._deadline - time.monotonic() - order.starts(self._running) * self._each_start_s
-        if not had or left_s / order.most / (1 + BESIDE) <= max(had):
+        if not budgets or left_s / order.most / (1 + BESIDE) <= max(budgets):
             return False
         self._order = order
         return True
@@ -208,21 +211,9 @@ class SweepRun:
         return self._order.starts(running) * self._each_start_s
 
     async def _measure(self, point: Point, share_s: float) -> None:
-        record, own = self.sweep.points[point.number], point.case.measurement
-        changes: dict[str, object] = {"budget_s": min(own.budget_s, share_s)}
+        record = self.sweep.points[point.number]
         before = record.run if record.settled else None
-        if self.sweep.plan.search:
-            changes |= {"check_outputs": False, "check_accuracy": False}
-            # Enough for an interval: another point tells more than further rounds do. Not so of a second look,
-            # which is to tell apart what the first ones could not.
-            changes["max_rounds"] = MIN_ROUNDS
-            if self.sweep.measured(record):
-                changes |= {
-                    "max_rounds": LOOK * MIN_ROUNDS,
-                    "target_width": min(own.target_width, BETTER),
-                    "budget_s": min(LOOK * own.budget_s, share_s),
-                }
-        measurement = own.model_copy(update=changes)
+        measurement = self._measurement(point.case.measurement, record, share_s)
         began = time.monotonic()
         self.current = self._comparison(point, measurement)
         record.run = self.current.run
@@ -248,6 +239,21 @@ class SweepRun:
         waited_s = max(started, default=0.0) if self._device == "cpu" else sum(started)
         self._point_s.append(time.monotonic() - began - waited_s)
 
+    def _measurement(self, planned: Measurement, record: PointRecord, share_s: float) -> Measurement:
+        """As planned, but with this much time for the rounds; and of a search only what it learns from."""
+        changes: dict[str, object] = {"budget_s": min(planned.budget_s, share_s)}
+        if self.sweep.plan.search:
+            # Enough for an interval: another point tells more than further rounds do. Not so of a repetition,
+            # which is to tell apart what the first rounds could not.
+            changes |= {"check_outputs": False, "check_accuracy": False, "max_rounds": MIN_ROUNDS}
+            if self.sweep.measured(record):
+                changes |= {
+                    "max_rounds": REPEAT_ROUNDS * MIN_ROUNDS,
+                    "target_width": min(planned.target_width, BETTER),
+                    "budget_s": min(REPEAT_ROUNDS * planned.budget_s, share_s),
+                }
+        return planned.model_copy(update=changes)
+
     def _comparison(self, point: Point, measurement: Measurement) -> Comparison:
         case = point.case
         return Comparison(
@@ -262,7 +268,7 @@ class SweepRun:
         )
 
     async def _finish(self, status: Status) -> None:
-        """Written first, told afterwards, as with any run."""
+        """Save it before `finished` is set, as with any run."""
         self.current, self.sweep.status = None, status
         try:
             await asyncio.to_thread(self._history.finish_sweep, self.sweep)

@@ -32,7 +32,7 @@ from playground.report.charts.sweep import sweep_charts
 from playground.report.sweep import conclusions_of, plan_document, sweep_document
 from playground.report.sweep_table import point_table
 from playground.runs.host import Host
-from playground.runs.search import BETTER, LOOK, PATIENCE, Axis, Search, enough
+from playground.runs.search import BETTER, PATIENCE, REPEAT_ROUNDS, Axis, Search, enough
 from playground.runs.sweep import SweepRun, estimate, new_sweep
 
 SURFACES = {surface.name: surface for surface in built()}
@@ -88,7 +88,7 @@ def test_a_failed_point_does_not_end_it() -> None:
     while (point := search.take(Counter())) is not None:
         taken.append(point.number)
         search.tell(point, None if point.values[0] in (1, 5) else surface.logs[point.number])
-    again = surface.sweep().plan.looks
+    again = surface.sweep().plan.repeats
     assert len(set(taken)) == len(taken) - again > 5
     assert set(taken[-again:]) < set(taken[:-again])
     assert any(surface.sweep().points[number].values[0] not in (1, 5) for number in taken)
@@ -111,42 +111,42 @@ def told(search: Search, worth: float) -> int:
     return point.number
 
 
-def to_its_looks(surface: Surface, **worths: float) -> tuple[Search, list[int]]:
+def to_its_repeats(surface: Surface, **worths: float) -> tuple[Search, list[int]]:
     """A search that has taken all new points; the first of them are told about these worths, the others -1."""
     search, lots = Search(surface.sweep()), iter(worths.values())
     most = surface.sweep().plan.most_explored
     return search, [told(search, next(lots, -1.0) - 0.001 * number) for number in range(1, most + 1)]
 
 
-def test_those_that_may_be_the_best_are_looked_at_again() -> None:
+def test_those_that_may_be_the_best_are_repeated() -> None:
     surface = SURFACES["k x lookup, 4"]
-    search, taken = to_its_looks(surface, a=0.5, b=0.48, c=0.49, d=0.3)
-    assert (search.most, len(search.left)) == (2, 2)
-    looks = [search.take(Counter()) for _ in range(3)]
-    assert [look and look.number for look in looks] == [taken[0], taken[2], None]
+    search, taken = to_its_repeats(surface, a=0.5, b=0.48, c=0.49, d=0.3)
+    assert (search.most, len(search.candidates)) == (2, 2)
+    repeated = [search.take(Counter()) for _ in range(3)]
+    assert [point and point.number for point in repeated] == [taken[0], taken[2], None]
 
 
 def test_of_two_the_one_whose_engine_runs_comes_first() -> None:
     surface = SURFACES["k x lookup, 4"]
-    search, taken = to_its_looks(surface, a=0.5, b=0.48)
+    search, taken = to_its_repeats(surface, a=0.5, b=0.48)
     running = engines_of(surface.sweep().planned[taken[1]].case)
-    look = search.take(running)
-    assert look is not None
-    assert look.number == taken[1]
+    repeated = search.take(running)
+    assert repeated is not None
+    assert repeated.number == taken[1]
 
 
-def test_where_one_is_far_ahead_none_is_looked_at_again() -> None:
-    search, _ = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.4)
+def test_where_one_is_far_ahead_none_is_repeated() -> None:
+    search, _ = to_its_repeats(SURFACES["k x lookup, 4"], a=0.5, b=0.4)
     assert (search.most, search.take(Counter())) == (0, None)
 
 
-def test_the_only_one_left_near_the_best_is_looked_at_after_another_fell_behind() -> None:
-    search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.47)
+def test_the_only_one_left_near_the_best_is_repeated_after_another_fell_behind() -> None:
+    search, taken = to_its_repeats(SURFACES["k x lookup, 4"], a=0.5, b=0.47)
     assert [told(search, 0.3), told(search, 0.3)] == taken[:2]
 
 
 def test_one_that_turns_out_worse_makes_room_for_the_next() -> None:
-    search, taken = to_its_looks(SURFACES["k x lookup, 4"], a=0.5, b=0.49, c=0.48)
+    search, taken = to_its_repeats(SURFACES["k x lookup, 4"], a=0.5, b=0.49, c=0.48)
     assert [told(search, 0.47), told(search, 0.46)] == taken[:2]
     assert search.take(Counter()) is None
 
@@ -266,9 +266,9 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:
     stopped = await swept(host, sweep, stop_after=1)
     assert (stopped.status, stopped.plan.search) == ("stopped", True)
     before = {point.number: point.run.id for point in stopped.points if point.settled and point.run}
-    assert stopped.left == 3 - len(before) > 0
+    assert stopped.remaining == 3 - len(before) > 0
     done = await swept(host, stopped)
-    assert (done.status, done.left) == ("done", 0)
+    assert (done.status, done.remaining) == ("done", 0)
     runs = {point.number: point.run for point in done.points if point.settled and point.run}
     assert len(runs) == 3
     assert all(runs[number].id == run for number, run in before.items())
@@ -282,29 +282,33 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a small search are second looks, at whichever points."""
+def repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a small search are repetitions, of whichever points."""
     monkeypatch.setattr("playground.runs.search.NEAR", 10.0)
-    monkeypatch.setattr("playground.domain.sweep.plan.LOOKS", 2)
+    monkeypatch.setattr("playground.domain.sweep.plan.REPEAT_SHARE", 2)
 
 
-@pytest.mark.usefixtures("looks")
-async def test_a_search_looks_again(host: Host) -> None:
+@pytest.mark.usefixtures("repeats")
+async def test_a_search_repeats(host: Host) -> None:
     done = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 13)))))
-    assert (done.status, done.left, done.plan.looks) == ("done", 0, 2)
+    assert (done.status, done.remaining, done.plan.repeats) == ("done", 0, 2)
     assert sum(point.settled for point in done.points) == done.plan.most_explored == 2
-    looked = [point for point in done.points if done.looked_at_again(point)]
-    assert len(looked) == 2
-    for point in looked:
+    repeated = [point for point in done.points if done.repeated(point)]
+    assert len(repeated) == 2
+    for point in repeated:
         assert point.run is not None
         assert point.run.measurement is not None
         plan = point.run.measurement
-        assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (LOOK * MIN_ROUNDS, 0.005, False)
+        assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (
+            REPEAT_ROUNDS * MIN_ROUNDS,
+            0.005,
+            False,
+        )
     # One that goes on from there has nothing to do.
     assert Search(done).most == 0
 
 
-@pytest.mark.usefixtures("looks")
+@pytest.mark.usefixtures("repeats")
 async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:
     """For want of time for a single round, then for as many rounds as before, then by Stop."""
     sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))
@@ -319,7 +323,7 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
             sweep = await swept(host, sweep)
         assert sweep.problem is not None
         assert (sweep.status, sweep.problem.message_id) == ("stopped", "sweep.budget_spent")
-        assert (sweep.left, looks_of(sweep), sweep.problem.params["left"]) == (2, 0, 2)
+        assert (sweep.remaining, repeats_of(sweep), sweep.problem.params["left"]) == (2, 0, 2)
         first = {point.number: point.run for point in sweep.points if point.settled and point.run}
         assert len(first) == 2
         assert min(map(whole_rounds, first.values())) > 1
@@ -329,17 +333,17 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
 
     def in_the_last_look() -> bool:
         run = sweeping.current and sweeping.current.run
-        return run is not None and run.status == "running" and bool(run.sides[0].trials) and looks_of(sweep) == 1
+        return run is not None and run.status == "running" and bool(run.sides[0].trials) and repeats_of(sweep) == 1
 
     await until(in_the_last_look, within_s=120)
     sweeping.stop()
     await until(lambda: sweeping.finished, within_s=60)
     stopped = kept(host, sweep)
-    assert (stopped.status, stopped.left, looks_of(stopped)) == ("stopped", 1, 1)
-    [other] = [point for point in stopped.points if point.settled and not stopped.looked_at_again(point)]
+    assert (stopped.status, stopped.remaining, repeats_of(stopped)) == ("stopped", 1, 1)
+    [other] = [point for point in stopped.points if point.settled and not stopped.repeated(point)]
     assert other.run == first[other.number]
     done = await swept(host, stopped)
-    assert (done.status, done.left, looks_of(done)) == ("done", 0, 2)
+    assert (done.status, done.remaining, repeats_of(done)) == ("done", 0, 2)
 
 
 async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
@@ -357,7 +361,7 @@ async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
     monkeypatch.setattr(Search, "take", take)
     await host.start(sweeping, "a test")
     await until(lambda: sweeping.finished, within_s=60)
-    assert (sweep.status, sweep.left) == ("stopped", 1)
+    assert (sweep.status, sweep.remaining) == ("stopped", 1)
 
 
 def test_points_cut_short_are_not_learned_from_and_left_to_do() -> None:
@@ -369,9 +373,9 @@ def test_points_cut_short_are_not_learned_from_and_left_to_do() -> None:
         del side.trials[2:]
     run.measurement = run.measurement.model_copy(update={"budget_s": FEW.budget_s / 2})
     sweep.status, sweep.points[0].run = "stopped", run
-    assert (sweep.left, Search(sweep).most) == (3, 3)
+    assert (sweep.remaining, Search(sweep).most) == (3, 3)
     sweep.points[0].run = measured_run()
-    assert (sweep.left, Search(sweep).most) == (2, 2)
+    assert (sweep.remaining, Search(sweep).most) == (2, 2)
 
 
 def test_a_search_gives_its_first_points_time_enough() -> None:
@@ -382,9 +386,9 @@ def test_a_search_gives_its_first_points_time_enough() -> None:
     assert fitting(grid, 800, 20, 0) == (20, 800 / 20 / (1 + BESIDE))
 
 
-def looks_of(sweep: Sweep) -> int:
-    """How many second looks have a result."""
-    return sum(map(sweep.looked_at_again, sweep.points))
+def repeats_of(sweep: Sweep) -> int:
+    """How many repetitions have a result."""
+    return sum(map(sweep.repeated, sweep.points))
 
 
 async def test_an_engine_that_does_not_start_does_not_end_it(host: Host) -> None:

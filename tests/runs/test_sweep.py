@@ -43,7 +43,7 @@ async def test_every_point_is_measured_and_kept(host: Host) -> None:
     async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
         made = case(attached("slow", at(slow)), attached("quick", at(quick)), tokens=24)
         sweep = (await swept(host, sweep_over(made, 1, 2))).sweep
-    assert (sweep.status, sweep.problem, sweep.left) == ("done", None, 0)
+    assert (sweep.status, sweep.problem, sweep.remaining) == ("done", None, 0)
     kept = stored(host, sweep)
     assert (kept.plan, kept.case, kept.status) == (sweep.plan, sweep.case, "done")
     for point, concurrency in zip(kept.points, (1, 2), strict=True):
@@ -94,10 +94,10 @@ async def test_stopped_and_gone_on_with(host: Host) -> None:
         assert first is not None
         assert second is not None
         again = stored(host, sweep)
-        assert again.left == 2
+        assert again.remaining == 2
         await swept(host, again)
     kept = stored(host, sweep)
-    assert (kept.status, kept.left) == ("done", 0)
+    assert (kept.status, kept.remaining) == ("done", 0)
     runs = [point.run for point in kept.points]
     assert all(run is not None and run.status == "done" for run in runs)
     assert runs[0] is not None
@@ -111,7 +111,7 @@ async def test_after_a_crash_it_can_go_on(host: Host) -> None:
     host.history.begin_sweep(sweep)
     host.history.mark_interrupted()
     kept = stored(host, sweep)
-    assert (kept.status, kept.left) == ("interrupted", 1)
+    assert (kept.status, kept.remaining) == ("interrupted", 1)
 
 
 async def test_a_failed_point_is_a_result(host: Host) -> None:
@@ -156,13 +156,13 @@ async def test_points_with_too_little_time_are_measured_again(host: Host) -> Non
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=8)
         sweep = (await swept(host, sweep_over(made, 1, budget_s=2))).sweep
         assert sweep.problem is not None
-        assert (sweep.status, sweep.problem.message_id, sweep.left) == ("stopped", "sweep.few_rounds", 1)
+        assert (sweep.status, sweep.problem.message_id, sweep.remaining) == ("stopped", "sweep.few_rounds", 1)
         again = stored(host, sweep)
-        assert again.left == 1
+        assert again.remaining == 1
         again.plan = again.plan.model_copy(update={"budget_s": 600.0})
         await swept(host, again)
     kept = stored(host, sweep)
-    assert (kept.status, kept.problem, kept.left) == ("done", None, 0)
+    assert (kept.status, kept.problem, kept.remaining) == ("done", None, 0)
     assert SweepAnalysis.of(kept).points[0].sides[1].objective.interval is not None
 
 
@@ -178,7 +178,7 @@ async def test_another_turn_that_fails_takes_nothing_away(host: Host) -> None:
     await swept(host, again)
     kept = stored(host, few)
     assert kept.points[0].run == before
-    assert (kept.status, kept.left) == ("stopped", 1)
+    assert (kept.status, kept.remaining) == ("stopped", 1)
 
 
 def test_a_letter_and_a_label_of_the_same_side() -> None:

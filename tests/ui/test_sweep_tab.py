@@ -200,8 +200,8 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         first, *_, last = await following
         assert "0 of 3" in first[tab.progress]
         assert last[tab.progress] == ""
-        assert say("race.stopped") in last[tab.shown.outcome]
-        assert len(json.loads(last[tab.shown.points])["rows"]) == 3
+        assert say("race.stopped") in last[tab.view.outcome]
+        assert len(json.loads(last[tab.view.points])["rows"]) == 3
         ended = page.ended(None)
         assert ended[tab.unfinished]["value"] == sweep.id
         assert ended[tab.start]["interactive"]
@@ -211,10 +211,10 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         frames = await painted(page, sweep.id)
     kept = host.history.sweep(sweep.id)
     assert kept is not None
-    assert (kept.status, kept.left, kept.plan.budget_s) == ("done", 0, 120)
-    assert say("race.done") in frames[-1][tab.shown.outcome]
+    assert (kept.status, kept.remaining, kept.plan.budget_s) == ("done", 0, 120)
+    assert say("race.done") in frames[-1][tab.view.outcome]
     assert not page.ended(None)[tab.unfinished]["visible"]
     # Charts and table are sent when a point has settled, not with every frame.
-    assert len([one for one in frames if tab.shown.charts in one]) < len(frames)
+    assert len([one for one in frames if tab.view.charts in one]) < len(frames)
     assert await painted(page, "") == [gr.skip()]
     await host.close()

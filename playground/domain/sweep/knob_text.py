@@ -17,9 +17,9 @@ WORDS: dict[str, Value] = {"true": True, "on": True, "false": False, "off": Fals
 def parsed_knob(text: str) -> Knob:
     """[SIDE.]NAME=V1,V2,... where a value may be a range: 1..10, 16..64+16, 1..64*2. Raises InvalidInput."""
     # A side's label and a value may have equals signs of their own: the knob's is the last after a known name.
-    ends = [found.start() for found in re.finditer("=", text)]
+    ends = [match.start() for match in re.finditer("=", text)]
     splits = [(*text[:end].strip().rpartition("."), text[end + 1 :]) for end in reversed(ends)]
-    split = next((one for one in splits if one[2] in NAMES), splits[0] if splits else None)
+    split = next((parts for parts in splits if parts[2] in NAMES), splits[0] if splits else None)
     if split is None or not split[2]:
         raise InvalidInput("sweep.bad_knob", text=text)
     side, _, name, values = split
@@ -28,18 +28,18 @@ def parsed_knob(text: str) -> Knob:
 
 def parsed_values(name: str, text: str) -> tuple[Value, ...]:
     """The values of knob `name`, from a list of values and ranges. Raises InvalidInput."""
-    found = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
-    if not 1 <= len(found) <= MOST_VALUES:
+    values = [value for item in text.split(",") if item.strip() for value in _values(name, item.strip())]
+    if not 1 <= len(values) <= MOST_VALUES:
         raise InvalidInput("sweep.bad_values", knob=name, most=MOST_VALUES)
-    return tuple(found)
+    return tuple(values)
 
 
 def _values(name: str, item: str) -> list[Value]:
-    found = RANGE.fullmatch(item)
-    if found is None:
+    match = RANGE.fullmatch(item)
+    if match is None:
         return [_value(item)]
-    first, last = _number(found[1]), _number(found[2])
-    sign, step = found[3] or "+", _number(found[4] or "1")
+    first, last = _number(match[1]), _number(match[2])
+    sign, step = match[3] or "+", _number(match[4] or "1")
     # A range that does not end, or not soon.
     if first is None or last is None or step is None or step <= (1 if sign == "*" else 0) or first > last:
         raise InvalidInput("sweep.bad_range", knob=name, range=item)

@@ -81,14 +81,14 @@ NAMES = sorted({*ENGINE_KNOBS, *WORKLOAD_KNOBS})
 
 
 def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
-    """The case with one knob turned, on one side or (None) on each that has it. Raises InvalidInput."""
+    """The case with one knob set, on one side or (None) on each that has it. Raises InvalidInput."""
     try:
         if name in WORKLOAD_KNOBS:
             if side is not None:
                 raise InvalidInput("sweep.workload_has_no_side", knob=name, side=side)
-            own = next((one.label for one in case.sides if one.profile is not None), None)
-            if own is not None and name in LOAD_KNOBS:
-                raise InvalidInput("sweep.own_profile", knob=name, side=own)
+            profiled = next((each.label for each in case.sides if each.profile is not None), None)
+            if profiled is not None and name in LOAD_KNOBS:
+                raise InvalidInput("sweep.own_profile", knob=name, side=profiled)
             return WORKLOAD_KNOBS[name](case, value)
         if name not in ENGINE_KNOBS:
             raise InvalidInput("sweep.unknown_knob", knob=name, nearest=nearest_of(name, NAMES))
@@ -99,7 +99,7 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
 
 def label_of(case: Case, side: str) -> str:
     """The label of a side that is named by it, or by its letter: A is the first. Raises InvalidInput."""
-    labels = [one.label for one in case.sides]
+    labels = [known.label for known in case.sides]
     if side in labels:
         return side
     if side in tuple(LETTERS[: len(labels)]):
@@ -109,17 +109,17 @@ def label_of(case: Case, side: str) -> str:
 
 def varied_sides(case: Case, name: str, side: str | None) -> list[str]:
     """Labels of the sides that an engine's knob varies: that one, or each that has it. Raises InvalidInput."""
-    own = None if side is None else label_of(case, side)
-    chosen = [one.label for one in case.sides if own in (None, one.label) and _has(one, name)]
+    label = None if side is None else label_of(case, side)
+    chosen = [known.label for known in case.sides if label in (None, known.label) and _has(known, name)]
     if not chosen:
-        labels = ", ".join(one.label for one in case.sides)
-        raise InvalidInput("sweep.no_side_has_it", knob=name, side=own or labels)
+        labels = ", ".join(known.label for known in case.sides)
+        raise InvalidInput("sweep.no_side_has_it", knob=name, side=label or labels)
     return chosen
 
 
 def _on_sides(case: Case, name: str, value: Value, side: str | None) -> Case:
     chosen = varied_sides(case, name, side)
-    sides = tuple(_turned(one, name, value) if one.label in chosen else one for one in case.sides)
+    sides = tuple(_with_knob(known, name, value) if known.label in chosen else known for known in case.sides)
     return _with(case, sides=sides)
 
 
@@ -132,7 +132,7 @@ def _has(side: Side, name: str) -> bool:
     return field not in SPECULATION or field in type(side.engine.speculation).model_fields
 
 
-def _turned(side: Side, name: str, value: Value) -> Side:
+def _with_knob(side: Side, name: str, value: Value) -> Side:
     assert isinstance(side.engine, EngineSettings)
     if name == ACCEPTANCE:
         return side.model_copy(update={"engine": _accepting(side.engine, value)})
@@ -162,16 +162,17 @@ def _with_k(engine: EngineSettings, value: Value) -> EngineSettings:
 
 def _accepting(engine: EngineSettings, value: Value, k: int | None = None) -> EngineSettings:
     """Speculation whose drafts are accepted at that rate, whatever they are: for speed only."""
-    given = engine.speculation.model_dump()
+    speculation = engine.speculation.model_dump()
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("sweep.bad_value", knob=ACCEPTANCE, value=value, detail="0 ... 1")
-    given |= {
-        "num_speculative_tokens": k or given["num_speculative_tokens"],
+    speculation |= {
+        "num_speculative_tokens": k or speculation["num_speculative_tokens"],
         "rejection_sample_method": "synthetic",
         "synthetic_acceptance_length": None,
     }
-    given["synthetic_acceptance_rates"] = geometric_rates(float(value), given["num_speculative_tokens"])
-    return EngineSettings.model_validate({**engine.model_dump(), "speculation": given})
+    rates = geometric_rates(float(value), speculation["num_speculative_tokens"])
+    speculation["synthetic_acceptance_rates"] = rates
+    return EngineSettings.model_validate({**engine.model_dump(), "speculation": speculation})
 
 
 def _measured(case: Case, **changes: object) -> Case:

@@ -19,20 +19,20 @@ class Grid:
 
     def __init__(self, sweep: Sweep) -> None:
         measured = {point.number for point in sweep.points if sweep.measured(point)}
-        self.left = ordered([point for point in sweep.planned if point.number not in measured])
+        self.candidates = ordered([point for point in sweep.planned if point.number not in measured])
 
     @property
     def most(self) -> int:
         """How many points are still to be taken."""
-        return len(self.left)
+        return len(self.candidates)
 
     def starts(self, running: Counter[EngineSettings]) -> int:
         """How many engines start for them."""
-        return engine_starts(self.left, running)
+        return engine_starts(self.candidates, running)
 
     def take(self, running: Counter[EngineSettings]) -> Point | None:
         """The point to measure now."""
-        return self.left.pop(0) if self.left else None
+        return self.candidates.pop(0) if self.candidates else None
 
     def learn(self, record: PointRecord) -> None:
         """What a point came to changes nothing."""
@@ -51,10 +51,10 @@ def ordered(points: Sequence[Point]) -> list[Point]:
         point.number: Counter(known.setdefault(engine, len(known)) for engine in engines_of(point.case).elements())
         for point in points
     }
-    left, path, running = {point.number: point for point in points}, list[Point](), Counter[int]()
-    while left:
-        following = min(left, key=lambda number: ((needed[number] - running).total(), number))
-        path.append(left.pop(following))
+    remaining, path, running = {point.number: point for point in points}, list[Point](), Counter[int]()
+    while remaining:
+        following = min(remaining, key=lambda number: ((needed[number] - running).total(), number))
+        path.append(remaining.pop(following))
         running = needed[following]
     return path
 
@@ -63,9 +63,9 @@ def engine_starts(path: Sequence[Point], running: Counter[EngineSettings] | None
     """How many engines start when the points are measured in this order, these running before."""
     count, running = 0, running or Counter()
     for point in path:
-        wanted = engines_of(point.case)
-        count += (wanted - running).total()
-        running = wanted
+        needed = engines_of(point.case)
+        count += (needed - running).total()
+        running = needed
     return count
 
 
@@ -74,5 +74,5 @@ def most_starts(points: Sequence[Point], count: int, running: Counter[EngineSett
     needed = [engines_of(point.case) for point in points]
     if not needed or not count:
         return 0
-    kept = reduce(and_, needed)
-    return (kept - running).total() + count * (needed[0] - kept).total()
+    shared = reduce(and_, needed)
+    return (shared - running).total() + count * (needed[0] - shared).total()

@@ -26,12 +26,12 @@ MOST_POINTS = 256
 # A sweep of all combinations varies at most so many knobs.
 MOST_SWEPT = 2
 MOST_SEARCHED = 4
-# A search measures at most as often as every third of the combinations, but not less than this.
-SEARCHED = 3
+# A search measures at most one in so many of the combinations, but not fewer than LEAST_SEARCHED.
+SEARCH_SHARE = 3
 LEAST_SEARCHED = 3
-# Of that, so large a part are second looks at the best ones; looking at a single one again decides nothing.
-LOOKS = 4
-FEWEST_LOOKS, MOST_LOOKS = 2, 3
+# Of its measurements one in so many repeats one of the best points; to repeat a single one decides nothing.
+REPEAT_SHARE = 4
+LEAST_REPEATS, MOST_REPEATS = 2, 3
 
 
 class Knob(Frozen):
@@ -81,21 +81,21 @@ class SweepPlan(Frozen):
 
     @property
     def most_points(self) -> int:
-        """How many measurements there are at most, a search's second looks among them."""
+        """How many measurements there are at most, a search's repetitions among them."""
         if not self.search:
             return self.combinations
-        return min(self.combinations, max(LEAST_SEARCHED, self.combinations // SEARCHED))
+        return min(self.combinations, max(LEAST_SEARCHED, self.combinations // SEARCH_SHARE))
 
     @property
-    def looks(self) -> int:
+    def repeats(self) -> int:
         """How many of a search's points are measured once more, at most."""
-        looks = min(self.most_points // LOOKS, MOST_LOOKS) if self.search else 0
-        return looks if looks >= FEWEST_LOOKS else 0
+        repeats = min(self.most_points // REPEAT_SHARE, MOST_REPEATS) if self.search else 0
+        return repeats if repeats >= LEAST_REPEATS else 0
 
     @property
     def most_explored(self) -> int:
         """How many different points are measured at most."""
-        return self.most_points - self.looks
+        return self.most_points - self.repeats
 
     def described(self, values: Sequence[Value]) -> str:
         """The knobs with these values, as they are typed."""

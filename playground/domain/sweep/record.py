@@ -78,11 +78,11 @@ class Sweep:
         return any(side.engine.synthetic for side in self.case.sides)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many measurements are still to come; of a search under way at most."""
         if self.plan.search and self.status == "done":
             return 0
-        done = sum(map(self.measured, self.points)) + sum(map(self.looked_at_again, self.points))
+        done = sum(map(self.measured, self.points)) + sum(map(self.repeated, self.points))
         return self.plan.most_points - done
 
     def measured(self, point: PointRecord) -> bool:
@@ -96,8 +96,8 @@ class Sweep:
             return False
         return run.measurement.budget_s < self.case.measurement.budget_s and whole_rounds(run) < MIN_ROUNDS
 
-    def looked_at_again(self, point: PointRecord) -> bool:
-        """Whether a search measured it for a second time: not only as long as it takes to know where to go on."""
+    def repeated(self, point: PointRecord) -> bool:
+        """Whether a search measured it for a second time, with more rounds than at first."""
         run = point.run
         if run is None or run.measurement is None or run.status != "done":
             return False

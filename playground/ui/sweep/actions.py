@@ -57,13 +57,13 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     messages = [tab.message, *(fields.message for fields in tab.knobs)]
     buttons = [tab.start, tab.stop, tab.watch, tab.go_on]
     tab.show_plan.click(sweeps.plan, inputs, [*messages, tab.plan], **quiet)
-    for button, handler, given in (
+    for button, handler, read in (
         (tab.start, sweeps.start, inputs),
         (tab.go_on, sweeps.go_on, inputs),
         (tab.watch, sweeps.watch, None),
     ):
-        begun = button.click(handler, given, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
-        painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.shown.outputs()], **quiet)
+        begun = button.click(handler, read, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
+        painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.view.outputs()], **quiet)
         painted.then(sweeps.ended, None, [*buttons, tab.unfinished], **quiet)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
@@ -72,7 +72,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
     view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()], compare.count.buttons)
-    sweep_view.wire(tab.shown, host, tab.panes, tab.charts)
+    sweep_view.wire(tab.view, host, tab.panes, tab.charts)
 
 
 class Sweeps:
@@ -86,51 +86,54 @@ class Sweeps:
     def fill(self, preset: str) -> dict[Any, Any]:
         return sweep_tab.filling(self._tab, presets.load(preset))
 
-    def arrive(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    def arrive(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         """What the Compare tab holds now, what runs, and what could go on."""
         tab, locale = self._tab, visitor_locale(request)
         running = self._running()
-        shown: dict[Any, Any] = {
-            tab.watch: gr.update(visible=running is not None and running.id != given[tab.sweep_id])
+        updates: dict[Any, Any] = {
+            tab.watch: gr.update(visible=running is not None and running.id != inputs[tab.sweep_id])
         }
-        shown |= self._unfinished(locale)
+        updates |= self._unfinished(locale)
         try:
-            case, base = compare_tab.read(self._compare, self._host, given)
+            case, base = compare_tab.read(self._compare, self._host, inputs)
         except PlaygroundError as error:
-            return {**shown, tab.base: alert(error, locale)}
+            return {**updates, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]
-        said = say("whatif.base", locale, preset=base.name, sides=" | ".join(labels))
-        offered = [(say("whatif.each_side", locale), ""), *((name, name) for name in labels)]
+        description = say("whatif.base", locale, preset=base.name, sides=" | ".join(labels))
+        choices = [(say("whatif.each_side", locale), ""), *((name, name) for name in labels)]
         for fields in tab.knobs:
-            value = given[fields.side] if given[fields.side] in labels else ""
-            shown[fields.side] = gr.update(choices=offered, value=value)
-        return {**shown, tab.base: f"<p>{escape(said)}</p>"}
+            value = inputs[fields.side] if inputs[fields.side] in labels else ""
+            updates[fields.side] = gr.update(choices=choices, value=value)
+        return {**updates, tab.base: f"<p>{escape(description)}</p>"}
 
-    async def plan(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    async def plan(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            sweep = await asyncio.to_thread(self._read, given)
-            told = await asyncio.to_thread(self._host.estimate, sweep)
+            sweep = await asyncio.to_thread(self._read, inputs)
+            estimate = await asyncio.to_thread(self._host.estimate, sweep)
         except (PlaygroundError, BadKnob) as error:
-            return {**self._said(error, locale), self._tab.plan: ""}
-        return {**self._said(None, locale), self._tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
+            return {**self._messages(error, locale), self._tab.plan: ""}
+        return {
+            **self._messages(None, locale),
+            self._tab.plan: await asyncio.to_thread(_plan, sweep, estimate, locale),
+        }
 
-    async def start(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    async def start(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            return await self._begin(await asyncio.to_thread(self._read, given), locale)
+            return await self._begin(await asyncio.to_thread(self._read, inputs), locale)
         except (PlaygroundError, BadKnob) as error:
             return self._refused(error, locale)
 
-    async def go_on(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    async def go_on(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         """With what is left of a sweep of the history, within the minutes that the page says."""
-        locale, chosen = visitor_locale(request), given[self._tab.unfinished] or ""
+        locale, chosen = visitor_locale(request), inputs[self._tab.unfinished] or ""
         try:
-            budget_s = _budget_s(given[self._tab.minutes])
+            budget_s = _budget_s(inputs[self._tab.minutes])
             sweep = await asyncio.to_thread(self._host.history.sweep, chosen)
             if sweep is None:
                 raise InvalidInput("sweep.no_such_sweep", id=chosen)
-            if not sweep.left:
+            if not sweep.remaining:
                 raise InvalidInput("sweep.none_to_go", id=chosen)
             sweep.plan = sweep.plan.model_copy(update={"budget_s": budget_s})
             return await self._begin(sweep, locale)
@@ -141,15 +144,15 @@ class Sweeps:
         tab, host = self._tab, self._host
         host.open()
         sweeping = await asyncio.to_thread(host.sweep_run, sweep)
-        told = await asyncio.to_thread(host.estimate, sweep)
+        estimate = await asyncio.to_thread(host.estimate, sweep)
         await host.start(sweeping, say("host.page", locale))
-        shown = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, told, locale)}
-        return {**self._said(None, locale), **self._following(), **shown}
+        updates = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, estimate, locale)}
+        return {**self._messages(None, locale), **self._following(), **updates}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
         """Whoever else sweeps may be watched."""
-        shown = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
-        return {**self._said(error, locale), **shown}
+        updates = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
+        return {**self._messages(error, locale), **updates}
 
     async def watch(self) -> dict[Any, Any]:
         running = self._running()
@@ -171,17 +174,17 @@ class Sweeps:
         finished = False
         while not finished:
             finished = sweeping.finished
-            news = await asyncio.to_thread(tab.shown.showing, painter)
-            yield {tab.progress: progress(sweeping, locale), **news}
+            changes = await asyncio.to_thread(tab.view.changes, painter)
+            yield {tab.progress: progress(sweeping, locale), **changes}
             await asyncio.sleep(0 if finished else REPAINT_S)
 
     def ended(self, request: gr.Request) -> dict[Any, Any]:
         """What this page followed, if anything; another one may run."""
         tab, usable = self._tab, gr.update(interactive=True)
-        shown = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
-        shown |= self._unfinished(visitor_locale(request))
-        shown[tab.go_on] |= usable
-        return {**shown, tab.watch: gr.update(visible=self._running() is not None)}
+        updates = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
+        updates |= self._unfinished(visitor_locale(request))
+        updates[tab.go_on] |= usable
+        return {**updates, tab.watch: gr.update(visible=self._running() is not None)}
 
     def _followed(self, sweep_id: str) -> SweepRun | None:
         return self._host.followed_sweep(sweep_id) if sweep_id else None
@@ -200,52 +203,56 @@ class Sweeps:
         }
 
     def _unfinished(self, locale: Locale) -> dict[Any, Any]:
-        found = [one for one in self._host.history.summaries() if one.mode == "sweep" and one.status not in ENDED]
-        offered = [(_named(one, locale), one.id) for one in found]
+        unfinished = [
+            summary
+            for summary in self._host.history.summaries()
+            if summary.mode == "sweep" and summary.status not in ENDED
+        ]
+        choices = [(_label(summary, locale), summary.id) for summary in unfinished]
         return {
             self._tab.unfinished: gr.update(
-                choices=offered, value=offered[0][1] if offered else None, visible=bool(offered)
+                choices=choices, value=choices[0][1] if choices else None, visible=bool(choices)
             ),
-            self._tab.go_on: gr.update(visible=bool(offered)),
+            self._tab.go_on: gr.update(visible=bool(choices)),
         }
 
-    def _said(self, error: PlaygroundError | BadKnob | None, locale: Locale) -> dict[Any, Any]:
-        """What is wrong, where it is wrong."""
-        said = {self._tab.message: "", **{fields.message: "" for fields in self._tab.knobs}}
+    def _messages(self, error: PlaygroundError | BadKnob | None, locale: Locale) -> dict[Any, Any]:
+        """What is wrong, beside the fields that it is about."""
+        messages: dict[Any, Any] = {self._tab.message: "", **{fields.message: "" for fields in self._tab.knobs}}
         if isinstance(error, BadKnob):
-            said[error.fields.message] = alert(error.error, locale)
+            messages[error.fields.message] = alert(error.error, locale)
         elif error is not None:
-            said[self._tab.message] = alert(error, locale)
-        return said
+            messages[self._tab.message] = alert(error, locale)
+        return messages
 
-    def _read(self, given: Mapping[Any, Any]) -> Sweep:
+    def _read(self, inputs: Mapping[Any, Any]) -> Sweep:
         """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
-        case, base = compare_tab.read(self._compare, self._host, given)
-        search = bool(given[self._tab.search])
-        wanted = [
+        case, base = compare_tab.read(self._compare, self._host, inputs)
+        search = bool(inputs[self._tab.search])
+        filled = [
             fields
             for fields in self._tab.knobs[: MOST_SEARCHED if search else MOST_SWEPT]
-            if any((given[part] or "").strip() for part in (fields.name, fields.values))
+            if any((inputs[part] or "").strip() for part in (fields.name, fields.values))
         ]
-        if not wanted:
+        if not filled:
             raise InvalidInput("whatif.no_knob")
-        knobs = [_knob(fields, given, case, search) for fields in wanted]
-        values = {"knobs": knobs, "search": search, "budget_s": _budget_s(given[self._tab.minutes])}
+        knobs = [_knob(fields, inputs, case, search) for fields in filled]
+        values = {"knobs": knobs, "search": search, "budget_s": _budget_s(inputs[self._tab.minutes])}
         plan = validate(SweepPlan, values, where=Section.SWEEP)
         return new_sweep(plan, case, preset_of(case, base))
 
 
-def _knob(fields: KnobFields, given: Mapping[Any, Any], case: Case, search: bool) -> Knob:
+def _knob(fields: KnobFields, inputs: Mapping[Any, Any], case: Case, search: bool) -> Knob:
     """One knob, tried on its own. Raises BadKnob."""
-    name = (given[fields.name] or "").strip()
+    name = (inputs[fields.name] or "").strip()
     try:
         if not name:
             raise InvalidInput("whatif.no_knob")
-        values = parsed_values(name, given[fields.values] or "")
+        values = parsed_values(name, inputs[fields.values] or "")
         if name == "prompts" and not {*values} <= {*prompts.names()}:
             # Visitors may name what is built in, and no file of this machine.
             raise InvalidInput("whatif.only_sets", known=", ".join(prompts.names()))
-        knob = Knob(name=name, values=values, side=given[fields.side] or None)
+        knob = Knob(name=name, values=values, side=inputs[fields.side] or None)
         points_of(SweepPlan(knobs=(knob,), search=search), case)
     except InvalidInput as error:
         raise BadKnob(fields, error) from error
@@ -258,16 +265,18 @@ def _budget_s(minutes: float | None) -> float:
     return minutes * 60
 
 
-def _named(one: Summary, locale: Locale) -> str:
-    when = one.created_at.replace("T", " ")[:16]
-    return " · ".join([when, one.prompt, one.preset or "-", say(f"race.{one.status}", locale)])
+def _label(summary: Summary, locale: Locale) -> str:
+    when = summary.created_at.replace("T", " ")[:16]
+    return " · ".join([when, summary.prompt, summary.preset or "-", say(f"race.{summary.status}", locale)])
 
 
-def _plan(sweep: Sweep, told: Estimate, locale: Locale) -> str:
+def _plan(sweep: Sweep, estimate: Estimate, locale: Locale) -> str:
     """What it will take, and the points in the order in which they are measured."""
-    said = "".join(f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in plan_sentences(told))
+    sentences = "".join(f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in plan_sentences(estimate))
     if sweep.plan.search:
-        return said
-    points = "".join(f"<li>{escape(sweep.plan.described(point.values))}</li>" for point in order_of(sweep).left)
+        return sentences
+    points = "".join(
+        f"<li>{escape(sweep.plan.described(point.values))}</li>" for point in order_of(sweep).candidates
+    )
     order = escape(say("whatif.order", locale))
-    return f"{said}<details><summary>{order}</summary><ol>{points}</ol></details>"
+    return f"{sentences}<details><summary>{order}</summary><ol>{points}</ol></details>"

@@ -120,9 +120,9 @@ def _doing(comparison: Comparison, locale: Locale) -> str:
     if live.phase == "starting":
         now = time.monotonic()
         stages = [
-            f"{side.label}: {say(f'stage.{one.stage}', locale)}"
-            + ("" if one.stage == "ready" else f" ({say('race.elapsed', locale, seconds=now - one.since)})")
-            for side, one in zip(live.run.sides, live.progress, strict=True)
+            f"{side.label}: {say(f'stage.{start.stage}', locale)}"
+            + ("" if start.stage == "ready" else f" ({say('race.elapsed', locale, seconds=now - start.since)})")
+            for side, start in zip(live.run.sides, live.progress, strict=True)
         ]
         return ", ".join(stages)
     if live.phase == "measuring" and live.run.measurement is not None:

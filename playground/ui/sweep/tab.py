@@ -60,7 +60,7 @@ class SweepTab:
     go_on: gr.Button
     plan: gr.HTML
     progress: gr.HTML
-    shown: SweepView
+    view: SweepView
     panes: gr.HTML
     charts: gr.HTML
     sweep_id: gr.State
@@ -98,7 +98,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     with gr.Row(elem_classes="at-bottom"):
         unfinished = gr.Dropdown([], label=label("whatif_unfinished"), visible=False, scale=4, min_width=240)
         go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
-    told = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
+    estimate = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
     progress = gr.HTML(apply_default_css=False, elem_id="sweep-progress")
     return SweepTab(
         tab=tab,
@@ -113,9 +113,9 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         message=message,
         unfinished=unfinished,
         go_on=go_on,
-        plan=told,
+        plan=estimate,
         progress=progress,
-        shown=sweep_view.build("sweep-points"),
+        view=sweep_view.build("sweep-points"),
         panes=view.panes("sweep-panes"),
         charts=view.chart_grid(),
         sweep_id=gr.State(""),
@@ -174,9 +174,9 @@ def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
     return filled
 
 
-def _texts(given: Sequence[Knob]) -> tuple[str, str, str]:
-    """The knob, if there is one, as the fields show it: name, side, values."""
-    if not given:
+def _texts(knobs: Sequence[Knob]) -> tuple[str, str, str]:
+    """The first of the knobs, if there is one, as the fields show it: name, side, values."""
+    if not knobs:
         return "", "", ""
-    knob = given[0]
+    knob = knobs[0]
     return knob.name, knob.side or "", ", ".join(value_text(value) for value in knob.values)

@@ -30,14 +30,14 @@ class SweepView:
     def outputs(self) -> list[Any]:
         return [self.outcome, self.points, self.charts]
 
-    def showing(self, painter: SweepPainter) -> dict[Any, Any]:
+    def changes(self, painter: SweepPainter) -> dict[Any, Any]:
         """What has changed since the painter painted last."""
         painted = painter.paint()
         return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
 
     def of(self, config: Config, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         """A sweep of the history."""
-        return self.showing(SweepPainter(config, sweep, locale))
+        return self.changes(SweepPainter(config, sweep, locale))
 
     def nothing(self) -> dict[Any, Any]:
         return {self.outcome: "", self.points: "", self.charts: "{}"}
@@ -51,7 +51,11 @@ def build(elem_id: str) -> SweepView:
 
 
 def wire(
-    shown: SweepView, host: Host, panes: gr.HTML, charts: gr.HTML, offered: Mapping[gr.HTML, Offers] | None = None
+    sweep_view: SweepView,
+    host: Host,
+    panes: gr.HTML,
+    charts: gr.HTML,
+    offered: Mapping[gr.HTML, Offers] | None = None,
 ) -> None:
     """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts.
 
@@ -66,7 +70,7 @@ def wire(
         values = dict(zip((panes, charts), view.shown(host.config, run, locale), strict=True))
         return {**values, **{part: offers(run, locale) for part, offers in more.items()}}
 
-    for clicked in (shown.points, shown.charts):
+    for clicked in (sweep_view.points, sweep_view.charts):
         # What was opened lies below the charts.
         clicked.click(opened, None, [panes, charts, *more], show_progress="minimal", concurrency_limit=None).then(
             None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()"
