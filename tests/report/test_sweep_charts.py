@@ -22,7 +22,7 @@ from playground.report.charts.knob_axis import KnobAxis
 from playground.report.charts.trade_off import pareto_front
 from playground.report.export import run_csv
 from playground.report.html import sweep_html
-from playground.report.sweep_table import point_table, sweep_csv
+from playground.report.sweep_table import COLUMNS, Cell, point_line, point_table, sweep_csv
 
 
 def named(figure: Chart, name: str) -> dict[str, Any]:
@@ -248,6 +248,30 @@ def test_the_table_and_the_csv() -> None:
     assert lines[4]["value"] == ""
     assert lines[5]["problem"] == say_message(OUT_OF_MEMORY)
     assert float(lines[5]["predicted"]) == SweepAnalysis.of(sweep).predictions[2, "quick"].speed_up
+
+
+def test_every_column_fills_its_heads() -> None:
+    """Whether the side was measured or not, and for whoever reads it."""
+    [point] = SweepAnalysis.of(made_sweep("quick.k=2")).points
+    predicted = next(iter(SweepAnalysis.of(made_sweep("quick.k=1..3")).predictions.values()))
+    for side in (None, *point.sides):
+        for prediction in (None, predicted):
+            cell = Cell("tpot", side, prediction)
+            for column in COLUMNS:
+                assert len(column.filled(cell)) == len(column.heads)
+                assert column.heading is None or column.text(cell)
+
+
+def test_a_points_line() -> None:
+    sweep = made_sweep("k=1,2", failed=(1,))
+    measured, failed = SweepAnalysis.of(sweep).points
+    quick = measured.side("quick")
+    assert quick is not None
+    assert quick.verdict is not None
+    line = point_line(sweep, measured, "ms")
+    assert line.startswith("k = 1: plain ")
+    assert f"quick {quick.objective.value:.3g} ms ({quick.verdict.speed_up:.2f}x, " in line
+    assert point_line(sweep, failed, "ms") == f"k = 2: {say_message(OUT_OF_MEMORY)}"
 
 
 def test_a_spreadsheet_computes_nothing() -> None:
