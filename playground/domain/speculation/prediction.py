@@ -64,7 +64,7 @@ class Prediction:
     """For one k at one concurrency, against no speculation.
 
     A fit has a speed-up and, where all measured points have one, a 95% interval: what their noise makes of it, not
-    whether the model holds (`leave_one_out` tells). A band has its two ends, and no likeliest value between.
+    whether the model holds (a `PredictionError` tells). A band has its two ends, and no likeliest value between.
     """
 
     k: int
@@ -128,17 +128,6 @@ def predict(points: Iterable[SpeculationPoint], ks: Sequence[int]) -> list[Predi
             speeds = np.hstack([speeds, speed_up_draws(group)])
         costs = np.array([cost_from(point, row) for point, row in zip(group, speeds, strict=True)])
         found += [_predicted(group, costs, k, sampled) for k in ks]
-    return found
-
-
-def leave_one_out(points: Iterable[SpeculationPoint]) -> list[PredictionError]:
-    """Each measured k predicted from the others, where a concurrency has three or more."""
-    found = []
-    for group in by_concurrency(points).values():
-        ks = {point.k for point in group}
-        for point in group if len(ks) > 2 else []:
-            [prediction] = predict([other for other in group if other.k != point.k], [point.k])
-            found.append(PredictionError(prediction, point.speed_up))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.sweep_run import base_case, made_sweep
 
 from playground.config import Config
-from playground.domain.speculation import prediction
+from playground.domain.speculation.prediction import PredictionError, predict
 from playground.domain.sweep import record, result, series
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.runs.host import Host
@@ -69,6 +69,11 @@ def test_errors_are_those_of_each_measured_k_left_out() -> None:
     """The prediction that stands beside a measured k is the one that its error is of."""
     analysis = SweepAnalysis.of(made_sweep("quick.k=1,2,4,8"))
     [group] = analysis.certain_series
-    assert analysis.prediction_errors == prediction.leave_one_out(group.points.values())
+    points = list(group.points.values())
+    assert analysis.prediction_errors == [
+        PredictionError(prediction, point.speed_up)
+        for point in points
+        for prediction in predict([other for other in points if other.k != point.k], [point.k])
+    ]
     assert len(analysis.prediction_errors) == 4
     assert SweepAnalysis.of(made_sweep("quick.k=1,8")).prediction_errors == []
