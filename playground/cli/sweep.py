@@ -134,26 +134,26 @@ def _print_plan(estimate: Estimate) -> None:
 async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
     host.open()
     try:
-        sweeping = await asyncio.to_thread(host.sweep_run, sweep)
+        sweep_run = await asyncio.to_thread(host.sweep_run, sweep)
         if not quiet:
             for sentence in plan_sentences(await asyncio.to_thread(host.estimate, sweep)):
                 print(say_message(sentence), file=sys.stderr)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(signum, sweeping.stop)
-        await host.start(sweeping, where=say("host.command_line"))
-        await _follow(sweeping, quiet)
+            loop.add_signal_handler(signum, sweep_run.stop)
+        await host.start(sweep_run, where=say("host.command_line"))
+        await _follow(sweep_run, quiet)
         if sweep.problem is not None:
             print(say_message(sweep.problem), file=sys.stderr)
     finally:
         await host.close()
 
 
-async def _follow(sweeping: SweepRun, quiet: bool) -> None:
+async def _follow(sweep_run: SweepRun, quiet: bool) -> None:
     """Say what each point came to, on standard error."""
-    sweep, unit = sweeping.sweep, UNITS[sweeping.sweep.case.workload.objective]
+    sweep, unit = sweep_run.sweep, UNITS[sweep_run.sweep.case.workload.objective]
     reported = {point.run.id for point in sweep.points if point.settled and point.run}
-    while not sweeping.finished:
+    while not sweep_run.finished:
         for point in sweep.points if not quiet else ():
             if point.settled and point.run and point.run.id not in reported:
                 reported.add(point.run.id)

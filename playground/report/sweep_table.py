@@ -122,7 +122,7 @@ def point_table(analysis: SweepAnalysis, locale: Locale) -> tuple[list[str], lis
         (column, column.heading(label, labels[0], objective, locale), label)
         for column in COLUMNS
         if column.heading is not None and (predicted or not column.optional)
-        for label in labels[column.compared :]
+        for label in (labels[1:] if column.compared else labels)
     ]
     headers = [*(knob.key for knob in sweep.plan.knobs), *(heading for _, heading, _ in columns)]
     rows = [

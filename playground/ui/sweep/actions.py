@@ -143,9 +143,9 @@ class Sweeps:
     async def _begin(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         tab, host = self._tab, self._host
         host.open()
-        sweeping = await asyncio.to_thread(host.sweep_run, sweep)
+        sweep_run = await asyncio.to_thread(host.sweep_run, sweep)
         estimate = await asyncio.to_thread(host.estimate, sweep)
-        await host.start(sweeping, say("host.page", locale))
+        await host.start(sweep_run, say("host.page", locale))
         updates = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, estimate, locale)}
         return {**self._messages(None, locale), **self._following(), **updates}
 
@@ -161,21 +161,21 @@ class Sweeps:
         return {self._tab.sweep_id: running.id, **self._following()}
 
     async def stop(self, sweep_id: str) -> None:
-        if sweeping := self._followed(sweep_id):
-            sweeping.stop()
+        if sweep_run := self._followed(sweep_id):
+            sweep_run.stop()
 
     async def paint(self, sweep_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        sweeping, locale, tab = self._followed(sweep_id), visitor_locale(request), self._tab
-        if sweeping is None:
+        sweep_run, locale, tab = self._followed(sweep_id), visitor_locale(request), self._tab
+        if sweep_run is None:
             # A generator that yields nothing would empty its outputs.
             yield gr.skip()
             return
-        painter = SweepPainter(self._host.config, sweeping.sweep, locale)
+        painter = SweepPainter(self._host.config, sweep_run.sweep, locale)
         finished = False
         while not finished:
-            finished = sweeping.finished
+            finished = sweep_run.finished
             changes = await asyncio.to_thread(tab.view.changes, painter)
-            yield {tab.progress: progress(sweeping, locale), **changes}
+            yield {tab.progress: progress(sweep_run, locale), **changes}
             await asyncio.sleep(0 if finished else REPAINT_S)
 
     def ended(self, request: gr.Request) -> dict[Any, Any]:

@@ -94,10 +94,10 @@ def _without_running(sweep: Sweep) -> Sweep:
     return replace(sweep, points=points)
 
 
-def progress(sweeping: SweepRun, locale: Locale) -> str:
+def progress(sweep_run: SweepRun, locale: Locale) -> str:
     """Which point is under way and what it does, and how long the others will take."""
-    sweep, current = sweeping.sweep, sweeping.current
-    if sweeping.finished:
+    sweep, current = sweep_run.sweep, sweep_run.current
+    if sweep_run.finished:
         return ""
     # Between two points the last comparison has ended and the next is not made yet.
     if current is not None and current.live.phase == "finished":
@@ -109,8 +109,8 @@ def progress(sweeping: SweepRun, locale: Locale) -> str:
         if point is not None:
             parts.append(sweep.plan.described(point.values))
         parts.append(_doing(current, locale))
-    if sweeping.remaining_s:
-        parts.append(say("whatif.remaining", locale, minutes=sweeping.remaining_s / 60))
+    if sweep_run.remaining_s:
+        parts.append(say("whatif.remaining", locale, minutes=sweep_run.remaining_s / 60))
     bar = f'<div class="track"><div class="bar" style="width: {100 * done / count:.1f}%"></div></div>'
     return f'<div class="sweep-progress" role="status"><p>{escape(" · ".join(parts))}</p>{bar}</div>'
 
