@@ -15,11 +15,13 @@ from playground.domain.record.traces import RequestTrace, StepArrays
 
 def estimated_origins(chunk_sizes: Sequence[int]) -> list[bool]:
     """One flag a token, True: accepted draft. The first chunk is the prefill's: never a draft."""
-    origins: list[bool] = []
-    for index, size in enumerate(chunk_sizes):
-        drafted = 0 if index == 0 else size - 1
-        origins += [True] * drafted + [False] * (size - drafted)
-    return origins
+    return [flag for index, size in enumerate(chunk_sizes) for flag in estimated_in_chunk(index, size)]
+
+
+def estimated_in_chunk(index: int, size: int) -> list[bool]:
+    """The flags of one chunk's tokens."""
+    drafted = 0 if index == 0 else max(0, size - 1)
+    return [True] * drafted + [False] * (size - drafted)
 
 
 def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool] | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate
 from typing import Any
 
 from playground.config import Config
 from playground.domain.record.metrics import request_figures
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.record.token_sources import token_origins
+from playground.domain.record.token_sources import estimated_in_chunk, token_origins
+from playground.domain.record.traces import Chunk, RequestTrace
 from playground.i18n import Locale, say, say_message
 from playground.models import folders
 from playground.models.tokenizer import TokenText, token_text
@@ -113,8 +115,10 @@ class _Answer:
     def __init__(self, config: Config, side: SideRecord) -> None:
         self._config = config
         self._side = side
+        self._flags: list[bool] = []
+        self._counted = bool(side.settings.speculates)
         self._chunks_done = 0
-        self._tokens_done = 0
+        self._examined = False
         self._sent: deque[int] = deque([0], maxlen=OVERLAP)
         self._text: TokenText | None = None
         self.spans: list[tuple[str, int]] = []
@@ -128,23 +132,35 @@ class _Answer:
         return {"from": start, "spans": self.spans[start:], "reset": reset}
 
     def _grow(self) -> bool:
-        """Take in new chunks; True if earlier spans changed (the engine's step record settled their colours)."""
+        """Take in new chunks; True if the engine's step record then gave tokens another source than estimated."""
         if not self._side.requests:
             return False
         trace = self._side.requests[0]
-        origins, settled = token_origins(trace, bool(self._side.settings.speculates))
-        reset = settled and not self.settled
-        if reset:
-            self.settled = True
-            self._chunks_done = self._tokens_done = 0
-            self.spans = []
         for chunk in trace.chunks[self._chunks_done :]:
-            count = chunk.tokens or 0
-            flags = origins[self._tokens_done : self._tokens_done + count] if origins else []
-            self.spans += self._split(chunk.text, chunk.token_ids, flags)
+            # Without a count of tokens nothing is known of this chunk and those after it.
+            self._counted = self._counted and chunk.tokens is not None
+            flags = estimated_in_chunk(self._chunks_done, chunk.tokens or 0) if self._counted else []
+            self._flags += flags
+            self._add(chunk, flags)
             self._chunks_done += 1
-            self._tokens_done += count
-        return reset
+        return self._settle(trace)
+
+    def _settle(self, trace: RequestTrace) -> bool:
+        """Once, when the request has ended."""
+        if self._examined or not trace.ended or not self._counted:
+            return False
+        self._examined = True
+        origins, self.settled = token_origins(trace, speculates=True)
+        if not self.settled or origins is None or origins == self._flags:
+            return False
+        sizes = [chunk.tokens or 0 for chunk in trace.chunks]
+        self.spans = []
+        for chunk, end in zip(trace.chunks, accumulate(sizes), strict=True):
+            self._add(chunk, origins[end - (chunk.tokens or 0) : end])
+        return True
+
+    def _add(self, chunk: Chunk, flags: list[bool]) -> None:
+        self.spans += self._split(chunk.text, chunk.token_ids, flags)
 
     def _split(self, text: str, ids: tuple[int, ...] | None, flags: list[bool]) -> list[tuple[str, int]]:
         if not any(flags):

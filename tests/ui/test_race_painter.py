@@ -1,0 +1,92 @@
+"""A race's answers as the page gets them: what is new, and all again only where sources have changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from playground.config import Config
+from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.workload import Workload
+from playground.ui.shared import race_painter
+from playground.ui.shared.race_painter import RacePainter
+
+
+class Letters:
+    """A tokenizer whose tokens are letters."""
+
+    def split(self, text: str, ids: tuple[int, ...] | None) -> list[str]:
+        return [*text]
+
+
+@pytest.fixture(autouse=True)
+def letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_painter, "token_text", lambda folder: Letters())
+
+
+@pytest.fixture
+def trace() -> RequestTrace:
+    return RequestTrace(conversation=Workload(prompt="x").conversation)
+
+
+@pytest.fixture
+def painter(config: Config, trace: RequestTrace) -> RacePainter:
+    side = SideRecord("ngram", EngineSettings(target="m", speculation=Ngram()), trials=[Trial(requests=[trace])])
+    run = Run("r", "2026-11-30T12:00:00+00:00", "race", Workload(prompt="x"), [side])
+    return RacePainter(config, run, "en", None)
+
+
+def painted(painter: RacePainter, **how: bool) -> dict[str, Any]:
+    side: dict[str, Any] = json.loads(painter.paint(**how))["sides"][0]
+    return side
+
+
+def grow(trace: RequestTrace, *texts: str) -> None:
+    trace.chunks += [Chunk(10.0 * len(trace.chunks), len(text), text) for text in texts]
+
+
+def test_only_what_is_new_is_coloured_and_sent(painter: RacePainter, trace: RequestTrace) -> None:
+    """With what the last repaints brought, in case the page skipped one."""
+    for number in range(40):
+        grow(trace, "ab" if number else "p")
+        side = painted(painter)
+        assert not side["reset"]
+        assert side["from"] + len(side["spans"]) == 1 + 2 * number
+        assert len(side["spans"]) <= 2 * race_painter.OVERLAP + 2
+    assert painted(painter, whole=True)["spans"] == [["p", 0], *[["a", 1], ["b", 0]] * 39]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "reset", "spans"),
+    [
+        # As it was estimated: one step a chunk.
+        ((3,), False, [["p", 0], ["a", 1], ["b", 1], ["c", 1], ["d", 0]]),
+        # The engine merged two steps into one chunk.
+        ((1, 1), True, [["p", 0], ["a", 1], ["b", 0], ["c", 1], ["d", 0]]),
+    ],
+)
+def test_the_step_record_recolours_only_if_it_says_otherwise(
+    painter: RacePainter, trace: RequestTrace, accepted: tuple[int, ...], reset: bool, spans: list[Any]
+) -> None:
+    grow(trace, "p", "abcd")
+    side = painted(painter, whole=True)
+    assert side["spans"] == [["p", 0], ["a", 1], ["b", 1], ["c", 1], ["d", 0]]
+    assert side["legend"][-1] == ["estimated", side["legend"][-1][1]]
+    trace.steps, trace.ended = StepArrays(accepted, accepted), True
+    assert painted(painter)["reset"] is reset
+    assert not painted(painter)["reset"]
+    side = painted(painter, whole=True)
+    assert side["spans"] == spans
+    assert side["legend"][-1][0] == "settled"
+
+
+def test_without_a_count_nothing_more_is_coloured(painter: RacePainter, trace: RequestTrace) -> None:
+    grow(trace, "p", "ab")
+    trace.chunks.append(Chunk(30.0, None, "cd"))
+    grow(trace, "ef")
+    trace.ended = True
+    assert painted(painter)["spans"] == [["p", 0], ["a", 1], ["b", 0], ["cd", 0], ["ef", 0]]
