@@ -5,11 +5,16 @@ function show() {
   table.replaceChildren();
   if (!value || !value.rows.length) return;
   const head = table.createTHead().insertRow();
-  for (const name of value.headers) {
-    const cell = document.createElement('th');
+  // `columns`: names that the style sheet knows, where there are any.
+  const named = (cell, index) => {
+    if (value.columns) cell.dataset.column = value.columns[index];
+    return cell;
+  };
+  value.headers.forEach((name, index) => {
+    const cell = named(document.createElement('th'), index);
     cell.textContent = name;
     head.appendChild(cell);
-  }
+  });
   const body = table.createTBody();
   for (const {id, cells} of value.rows) {
     const row = body.insertRow();
@@ -24,7 +29,7 @@ function show() {
       cell.textContent = text;
       // Where it is cut.
       cell.title = text;
-      row.insertCell().appendChild(cell);
+      named(row.insertCell(), index).appendChild(cell);
     });
   }
 }

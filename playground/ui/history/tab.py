@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -19,7 +20,15 @@ from playground.ui.sweep.view import SweepView
 
 from . import actions as history_actions
 
-COLUMNS = ("time", "preset", "sides", "mode", "prompt", "status")
+# What the list shows of a run or a sweep, by the column's name; `ui.col_<name>` heads it.
+COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
+    "time": lambda summary, _: summary.created_at.replace("T", " ")[:19],
+    "preset": lambda summary, _: summary.preset or "-",
+    "sides": lambda summary, _: " | ".join(summary.labels),
+    "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale),
+    "prompt": lambda summary, _: summary.prompt.replace("\n", " ")[:80],
+    "status": lambda summary, locale: say(f"race.{summary.status}", locale),
+}
 
 
 @dataclass
@@ -54,17 +63,12 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
 def wire(tab: HistoryTab, host: Host) -> None:
     def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
-        found = host.history.summaries(text=text, model=model, preset=preset or "")
+        summaries = host.history.summaries(text=text, model=model, preset=preset or "")
         nothing = "none" if text or model or preset else "empty"
         return {
-            tab.runs: json.dumps(
-                {
-                    "headers": [say(f"ui.col_{name}", locale) for name in COLUMNS],
-                    "rows": [{"id": item.id, "cells": _cells(item, locale)} for item in found],
-                }
-            ),
+            tab.runs: _listed(summaries, locale),
             tab.preset: gr.update(choices=["", *host.history.presets()]),
-            tab.note: "" if found else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
+            tab.note: "" if summaries else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
         }
 
     def opened(event: gr.EventData, request: gr.Request) -> Any:
@@ -87,12 +91,10 @@ def wire(tab: HistoryTab, host: Host) -> None:
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.kept: history_actions.offers})
 
 
-def _cells(item: Summary, locale: Locale) -> list[str]:
-    return [
-        item.created_at.replace("T", " ")[:19],
-        item.preset or "-",
-        " | ".join(item.labels),
-        say(f"race.mode_{item.mode}", locale),
-        item.prompt.replace("\n", " ")[:80],
-        say(f"race.{item.status}", locale),
+def _listed(summaries: Sequence[Summary], locale: Locale) -> str:
+    """The list's value."""
+    rows = [
+        {"id": summary.id, "cells": [cell(summary, locale) for cell in COLUMNS.values()]} for summary in summaries
     ]
+    headers = [say(f"ui.col_{name}", locale) for name in COLUMNS]
+    return json.dumps({"columns": [*COLUMNS], "headers": headers, "rows": rows})
