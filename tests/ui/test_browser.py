@@ -32,13 +32,15 @@ async def measures(page: Page) -> list[str]:
     # Few tokens may all arrive at once on a busy machine, and then have no time per token.
     await fill(page.get_by_label("Output tokens, at most"), "32")
     await page.get_by_text("Measurement: prompts").click()
-    form = page.locator("#measurement")
+    requests, rounds = (
+        page.locator(f"#measure-{name} :is(input, textarea)") for name in ("requests", "max_rounds")
+    )
     # A load without an end: said at once.
-    await fill(form.locator("[name=requests]"), "")
+    await fill(requests, "")
     await page.locator("#measure").click()
     await expect(page.locator("#message .alert")).to_contain_text("how many requests")
-    await fill(form.locator("[name=requests]"), "2")
-    await fill(form.locator("[name=max_rounds]"), "6")
+    await fill(requests, "2")
+    await fill(rounds, "6")
     await shot(page, "05-measurement-form")
     await page.locator("#measure").click()
 

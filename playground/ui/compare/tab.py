@@ -52,7 +52,7 @@ class CompareTab:
     top_k: gr.Textbox
     seed: gr.Number
     ignore_eos: gr.Checkbox
-    measurement: gr.HTML
+    measurement: measure_form.MeasureForm
     controls: Controls
     preflight: preflight_panel.Panel
     panes: gr.HTML
@@ -61,7 +61,7 @@ class CompareTab:
     def fields(self) -> list[Any]:
         """What a visitor fills in."""
         own: list[Any] = [self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
-        own += [self.top_p, self.top_k, self.seed, self.ignore_eos, self.measurement]
+        own += [self.top_p, self.top_k, self.seed, self.ignore_eos, *self.measurement.fields.values()]
         return own + [field for side in self.sides for field in side.fields.values()]
 
     def inputs(self) -> set[Any]:
@@ -69,7 +69,7 @@ class CompareTab:
 
     def filled(self) -> list[Any]:
         """What `filling` may change."""
-        parts = {part for side in self.sides for part in side.outputs()}
+        parts = {part for side in self.sides for part in side.outputs()} | {*self.measurement.outputs()}
         return [*{self.base, self.card, self.count.add, self.count.remove, *self.fields(), *parts}]
 
 
@@ -160,6 +160,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_form.wire(tab.sides, tab.base, host)
+    measure_form.wire(tab.measurement)
     side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
@@ -196,7 +197,7 @@ def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, P
         "turns": _turns(given[tab.turns] or ""),
         "sampling": sampling,
     }
-    measurement, objective = measure_form.read(given[tab.measurement], base)
+    measurement, objective = measure_form.read(tab.measurement, given, base)
     asked = validate(Workload, {**workload, "objective": objective}, where=Section.PROMPT)
     return Case(sides=sides, workload=asked, measurement=measurement), base
 
@@ -213,7 +214,7 @@ def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any])
             f"#asked-{name} :is(input, textarea)", () if name == "prompt" else ("#sampling button.label-wrap",)
         )
     if where is Section.MEASUREMENT:
-        return FieldPlace(f'#measurement [name="{name}"]', ("#measuring button.label-wrap",))
+        return measure_form.place_of(name)
     labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
     return side_form.place_of(labels.index(where), key) if where in labels else None
 
@@ -249,7 +250,7 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
         tab.top_k: "" if sampling.top_k is None else str(sampling.top_k),
         tab.seed: sampling.seed,
         tab.ignore_eos: sampling.ignore_eos,
-        tab.measurement: measure_form.values(preset.measurement, workload.objective),
+        **measure_form.updates(tab.measurement, preset),
     }
     for index, side in enumerate(tab.sides):
         changed |= side_form.updates(side, preset.sides[index] if index < len(preset.sides) else None)

@@ -5,26 +5,23 @@ from __future__ import annotations
 import gradio as gr
 from gradio.i18n import I18nData
 
-from playground.i18n import LOCALES, Locale, locale_of, table
+from playground.i18n import LOCALES, Locale, locale_of, say
+
+# What `sentence` was asked for; the page sends no more than that.
+I18N = gr.I18n(**{locale: {} for locale in LOCALES})
 
 
-def _translations() -> dict[str, dict[str, str]]:
-    labels = {key: texts for key, texts in table().items() if key.startswith("ui.")}
-    # Labels go through no str.format, so braces are single here.
-    return {
-        locale: {key: texts[locale].replace("{{", "{").replace("}}", "}") for key, texts in labels.items()}
-        for locale in LOCALES
-    }
-
-
-I18N = gr.I18n(**_translations())
+def sentence(message_id: str, **params: object) -> I18nData:
+    """A message in the visitor's language, for a label, a placeholder or, as text, a choice of a list."""
+    key = "/".join([message_id, *(str(value) for value in params.values())])
+    for locale in LOCALES:
+        I18N.translations[locale][key] = say(message_id, locale, **params)
+    return I18N(key)
 
 
 def label(name: str) -> I18nData:
     """The label `ui.<name>` in the visitor's language."""
-    if f"ui.{name}" not in table():
-        raise KeyError(name)
-    return I18N(f"ui.{name}")
+    return sentence(f"ui.{name}")
 
 
 def visitor_locale(request: gr.Request | None) -> Locale:

@@ -1,0 +1,189 @@
+"""A measurement as the fields of its form hold it, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from gradio.utils import get_upload_folder
+
+from playground import prompts
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message, Section
+from playground.domain.spec.measurement import Measurement, SyntheticPrompts
+from playground.domain.spec.workload import Objective
+from playground.domain.validation import ModelT, validate
+from playground.presets import Preset, is_shipped
+from playground.runs.checks import harness
+
+# Which fields belong to which kind of load.
+LOADS = {
+    "concurrency": ("concurrency",),
+    "rate": ("requests_per_s", "arrivals", "concurrency"),
+    "waves": ("concurrency",),
+    "ramp": ("first", "last"),
+}
+ENDINGS = ("requests", "duration_s")
+LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
+CHECKS = ("check_outputs", "check_accuracy")
+# Shown where lm-evaluation-harness is installed.
+HARNESS = ("tasks", "limit")
+GROUPS = {
+    "sent": ("prompts", "file", "input_tokens", "count"),
+    "load": ("kind", "requests_per_s", "arrivals", "concurrency", "first", "last", *ENDINGS),
+    "good": ("objective", *LIMITS),
+    "end": ("width", "max_rounds", "budget", *CHECKS, *HARNESS),
+}
+CHOICES = {
+    "prompts": ("own", *prompts.names(), "file", "synthetic"),
+    "kind": tuple(LOADS),
+    "arrivals": ("poisson", "constant"),
+    "objective": get_args(Objective),
+}
+# Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
+SCALED = {"target_width": ("width", 0.02), "budget_s": ("budget", 60.0)}
+# What a field holds that the measurement does not use.
+DEFAULTS: dict[str, Any] = {
+    "file": "",
+    "input_tokens": 256,
+    "count": 32,
+    "concurrency": 1,
+    "requests_per_s": 2,
+    "arrivals": "poisson",
+    "first": 1,
+    "last": 8,
+    "tasks": "",
+    "limit": "100",
+}
+# Numbers that may be left open: an empty number field would show 0.
+OPEN = (*ENDINGS, *LIMITS, "limit")
+# A visitor names tasks, and no file of this machine.
+TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
+
+
+def shown(values: Mapping[str, Any]) -> dict[str, bool]:
+    """Which of the fields that come and go are there."""
+    load, synthetic = LOADS.get(values["kind"], ()), values["prompts"] == "synthetic"
+    there = {name: name in load for fields in LOADS.values() for name in fields}
+    return {**there, "file": values["prompts"] == "file", "input_tokens": synthetic, "count": synthetic}
+
+
+def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
+    """What each field holds for a measurement, by the field's name."""
+    held = {
+        **DEFAULTS,
+        "objective": objective,
+        **{name: getattr(measurement, name) for name in ("max_rounds", *CHECKS)},
+        **{name: round(getattr(measurement, key) / factor, 10) for key, (name, factor) in SCALED.items()},
+        **measurement.limits.model_dump(),
+        **measurement.profile.model_dump(),
+    }
+    if measurement.harness is not None:
+        held |= {"tasks": ", ".join(measurement.harness.tasks), "limit": measurement.harness.limit}
+    held |= {name: _text(held[name]) for name in OPEN}
+    match measurement.prompts:
+        case None:
+            return {**held, "prompts": "own"}
+        case SyntheticPrompts():
+            return {**held, "prompts": "synthetic", **measurement.prompts.model_dump()}
+        case name if name in prompts.names():
+            return {**held, "prompts": name}
+        case path:
+            return {**held, "prompts": "file", "file": path}
+
+
+def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measurement, str]:
+    """What was filled in, and by which figure sides are compared. InvalidInput names the field as the form does.
+
+    `preset` is what the form was filled from.
+    """
+    texts = {name: _text(value) for name, value in values.items()}
+    kind = texts["kind"]
+    if not any(texts[name] for name in ENDINGS):
+        raise InvalidInput("measure.needs_end", where=Section.MEASUREMENT, key="requests")
+    if kind == "ramp" and not texts["requests"]:
+        raise InvalidInput("measure.ramp_needs_requests", where=Section.MEASUREMENT, key="requests")
+    settings = {
+        "prompts": _prompts(texts, preset),
+        "profile": {"kind": kind, **_filled(texts, *LOADS.get(kind, ()), *ENDINGS)},
+        "limits": _filled(texts, *LIMITS),
+        "max_rounds": texts["max_rounds"],
+        **{name: bool(values[name]) for name in CHECKS},
+        "harness": _harness(texts, preset),
+        **{key: _scaled(texts[name], factor) for key, (name, factor) in SCALED.items()},
+    }
+    return _validated(Measurement, settings, texts), texts["objective"]
+
+
+def uploaded(path: object) -> Path:
+    """Visitors may name what they uploaded, and no other file of this machine: InvalidInput."""
+    try:
+        resolved = Path(path if isinstance(path, str) else "").resolve()
+    except (OSError, ValueError) as error:
+        # A name that no file can have.
+        raise InvalidInput("measure.no_upload") from error
+    if not resolved.is_relative_to(Path(get_upload_folder()).resolve()):
+        raise InvalidInput("measure.no_upload")
+    return resolved
+
+
+def _text(value: float | str | None) -> str:
+    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value).strip()
+
+
+def _filled(texts: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: texts[name] for name in names if texts[name]}
+
+
+def _prompts(texts: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts | None:
+    chosen = texts["prompts"]
+    if chosen == "synthetic":
+        return _validated(SyntheticPrompts, {name: texts[name] for name in ("input_tokens", "count")}, texts)
+    if chosen == "file":
+        if not texts["file"]:
+            raise InvalidInput("measure.no_upload")
+        trusted = is_shipped(preset) and texts["file"] == preset.measurement.prompts
+        return texts["file"] if trusted else str(uploaded(texts["file"]))
+    return chosen if chosen in prompts.names() else None
+
+
+def _harness(texts: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
+    """What it is to ask; a shipped preset's own is kept as it is. Nothing where the page has no fields for it."""
+    if not harness.installed():
+        return None
+    tasks = [task.strip() for task in texts["tasks"].split(",") if task.strip()]
+    if not tasks:
+        return None
+    trusted = preset.measurement.harness if is_shipped(preset) else None
+    known = trusted.tasks if trusted else ()
+    if unfit := next((task for task in tasks if task not in known and not TASK.fullmatch(task)), None):
+        raise InvalidInput("harness.only_names", where=Section.MEASUREMENT, key="tasks", task=unfit)
+    return {"tasks": tasks, "limit": texts["limit"] or None}
+
+
+def _scaled(text: str, factor: float) -> float | str:
+    """In the measurement's unit; as it is if it is no number, for the measurement to refuse."""
+    try:
+        return round(float(text) * factor, 8)
+    except ValueError:
+        return text
+
+
+def _validated(model: type[ModelT], settings: Mapping[str, Any], texts: Mapping[str, str]) -> ModelT:
+    try:
+        return validate(model, settings, where=Section.MEASUREMENT)
+    except InvalidInput as error:
+        key = str(error.params.get("key", "")).rpartition(".")[2]
+        field, factor = SCALED.get(key, (key, None))
+        if field not in texts:
+            raise
+        raise InvalidInput(
+            "measure.bad_field",
+            where=Section.MEASUREMENT,
+            key=field,
+            field=Message(f"measure.{field}"),
+            value=texts[field],
+            detail=error.params.get("detail") if factor is None else Message("measure.out_of_range"),
+        ) from error
