@@ -61,14 +61,14 @@ def _has_harness() -> bool:
 
 
 def _field(name: str, value: Any, visible: bool) -> Any:
+    if name == "file":
+        return gr.Textbox(value, visible=False)
     common: dict[str, Any] = {
         "label": sentence(f"measure.{name}"),
         "visible": visible,
         "min_width": 170,
         "elem_id": f"measure-{name}",
     }
-    if name == "file":
-        return gr.Textbox(value, visible=False)
     if name in CHOICES:
         return gr.Dropdown(
             [(str(_choice(name, choice)), choice) for choice in CHOICES[name]], value=value, **common
