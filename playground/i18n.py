@@ -1,5 +1,5 @@
-"""Every sentence a person reads, by message id and locale. The sentences themselves are in `sentences/`, beside
-this file: [section], [section.name], then locale -> text. Each section is in one file.
+"""Every sentence a person reads, by message id and locale. The sentences are in `messages/*.toml`, one file a
+topic: [section], [section.name], then locale -> text. Each section is in one file.
 
 A message id is dotted (`engine.failed`); parameters are filled in by `str.format`.
 """

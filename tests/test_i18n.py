@@ -131,7 +131,7 @@ def made_ids() -> set[str]:
 
 
 def test_every_id_used_exists() -> None:
-    assert literal_ids() | labels() | made_ids() <= table().keys(), "used, but in no file of sentences/"
+    assert literal_ids() | labels() | made_ids() <= table().keys(), "used, but in no file of messages/"
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
