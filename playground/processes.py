@@ -5,14 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from playground.domain.message import Message
+
 GUARD = Path(__file__).with_name("guard.py")
 LINE_LIMIT = 16 * 1024 * 1024
+
+
+def signal_name(code: int) -> str | None:
+    """Which signal ended a process with this exit code, by Python's convention (-n) or a shell's (128 + n)."""
+    try:
+        return signal.Signals(-code if code < 0 else code - 128).name
+    except ValueError:
+        return None
+
+
+def ended_by_signal(code: int) -> Message | None:
+    """What to say of a process that a signal ended; None of one that ended by itself."""
+    name = signal_name(code)
+    return Message("host.ended_by_signal", {"signal": name}) if name else None
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
-from playground.processes import run_json
+from playground.processes import ended_by_signal, run_json
 
 PROBE = Path(__file__).with_name("probe.py")
 DEFAULT = "default"
@@ -103,10 +103,14 @@ def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:
             [str(python), str(PROBE), question], environment=quiet_environment(), timeout_s=timeout_s
         )
     except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
-        detail = str(getattr(error, "stderr", None) or error).strip().rsplit("\n", 1)[-1]
+        detail = ended_by_signal(getattr(error, "returncode", 1)) or _last_line(error)
         raise WorkFailed("runtime.broken", python=str(python), detail=detail) from error
     assert isinstance(answer, dict)
     return answer
+
+
+def _last_line(error: Exception) -> str:
+    return str(getattr(error, "stderr", None) or error).strip().rsplit("\n", 1)[-1]
 
 
 def quiet_environment() -> dict[str, str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playground.domain.errors import ModelUnavailable
+from playground.processes import ended_by_signal
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -33,11 +34,13 @@ def told(name: str, folder: Path) -> Iterator[None]:
         raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
 
 
-def of_step(message_id: str, lines: Sequence[str], folder: Path, **params: object) -> ModelUnavailable:
+def of_step(
+    message_id: str, lines: Sequence[str], exit_code: int, folder: Path, **params: object
+) -> ModelUnavailable:
     """A helper command failed, and these are its last lines."""
     if any("No space left on device" in line for line in lines):
         return _disk_full(folder)
-    return ModelUnavailable(message_id, detail=" ".join(lines[-1:]), **params)
+    return ModelUnavailable(message_id, detail=ended_by_signal(exit_code) or " ".join(lines[-1:]), **params)
 
 
 def _disk_full(folder: Path) -> ModelUnavailable:

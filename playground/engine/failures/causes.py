@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
+from playground.processes import signal_name
 
 from .stages import reached
 
@@ -183,8 +184,15 @@ def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
     for name, pattern in CAUSES:
         # The same exception is often logged by worker, core and server in turn: the first is the cause.
         if found := pattern.search(text):
-            return _failed(name, log, reached(log), log_file, {"code": exit_code, **_named(found)})
-    return _failed(SIGNALS.get(exit_code, "unknown"), log, reached(log), log_file, {"code": exit_code})
+            params = {"code": exit_code, **_named(found)}
+            return _failed(name, log, reached(log), log_file, {**params, "code": _code(params["code"])})
+    return _failed(SIGNALS.get(exit_code, "unknown"), log, reached(log), log_file, {"code": _code(exit_code)})
+
+
+def _code(exit_code: object) -> object:
+    """The exit code, with the name of the signal that it stands for."""
+    name = signal_name(exit_code) if isinstance(exit_code, int) else None
+    return exit_code if name is None else f"{exit_code}, {name}"
 
 
 def hung(log: Sequence[str], stage: str, seconds: float, in_stage_s: float, log_file: str) -> EngineFailed:

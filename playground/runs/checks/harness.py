@@ -28,7 +28,7 @@ from playground.domain.spec.measurement import Harness
 from playground.engine.runtime import quiet_environment
 from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
-from playground.processes import Guarded, run_lines
+from playground.processes import Guarded, ended_by_signal, run_lines
 
 from .client import AT_ONCE, OnProgress
 
@@ -72,12 +72,15 @@ class InstalledHarness:
 class HarnessFailed(Exception):
     """It ended without results. `said` is what it printed last, line by line."""
 
-    def __init__(self, said: Iterable[str]) -> None:
+    def __init__(self, said: Iterable[str], exit_code: int = 1) -> None:
         super().__init__()
         self.said = list(said)[-KEPT_LINES:]
+        self._exit_code = exit_code
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> str | Message:
+        if (ending := ended_by_signal(self._exit_code)) is not None:
+            return ending
         last = self.said[-1] if self.said else ""
         refused = [line for line in self.said if REFUSED.search(line)]
         return refused[-1] if refused and REQUEST_ERROR.match(last) else last
@@ -195,9 +198,8 @@ async def _finished(
     finally:
         code = await guarded.end()
     if code != 0:
-        raise HarnessFailed(
-            endpoint.without_key(line) for line in _lines(log.read_text("utf-8", errors="replace"))
-        )
+        lines = _lines(log.read_text("utf-8", errors="replace"))
+        raise HarnessFailed(map(endpoint.without_key, lines), code)
 
 
 def progress(log: str) -> tuple[int, int]:

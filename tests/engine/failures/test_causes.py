@@ -133,6 +133,22 @@ def test_exit_code_of_a_silent_engine(code: int, name: str) -> None:
         assert said(failure)
 
 
+@pytest.mark.parametrize(
+    ("log", "code", "signal"),
+    [
+        ([], 139, "SIGSEGV"),
+        ([], 143, "SIGTERM"),
+        (
+            [f"{CORE}RuntimeError: Engine core initialization failed. Failed core proc(s): {{'x': -11}}"],
+            1,
+            "SIGSEGV",
+        ),
+    ],
+)
+def test_a_signal_is_named(log: list[str], code: int, signal: str) -> None:
+    assert signal in said(diagnose(log, code, "e.log"))
+
+
 def test_the_first_of_several_errors_is_the_cause() -> None:
     log = ["ValueError: the cause", "RuntimeError: what followed"]
     assert diagnose(log, 1, "/s/e.log").params["detail"] == "ValueError: the cause"

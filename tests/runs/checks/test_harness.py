@@ -196,6 +196,7 @@ def test_the_reason_is_the_request_s_own() -> None:
     # That one was retried, and went well.
     assert harness.HarnessFailed([*lines[:3], "ValueError: no answer"]).reason == "ValueError: no answer"
     assert harness.HarnessFailed(["Tasks not found"]).reason == "Tasks not found"
+    assert "SIGILL" in str(harness.HarnessFailed(["loading"], 132).reason)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +255,10 @@ async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> 
 
 def harnesses() -> list[psutil.Process]:
     """Those that this process started, guards aside."""
-    own = psutil.Process().children(recursive=True)
-    return [each for each in own if each.cmdline()[1:2] and each.cmdline()[1].endswith("/lm_eval")]
+    children = psutil.Process().children(recursive=True)
+    # A child that has just ended has no command line.
+    commands = [(child, child.as_dict(["cmdline"], ad_value=[])["cmdline"]) for child in children]
+    return [child for child, command in commands if command[1:2] and command[1].endswith("/lm_eval")]
 
 
 def without_questions(folder: Path) -> Harness:
