@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from playground.domain.errors import WorkFailed
 from playground.domain.spec.workload import ChatMessage, Sampling
 
 from .endpoint import Capabilities, Endpoint
+from .sse import EventParser, StreamError, payload
 
 TIMEOUT_S = 120.0
 QUESTION = (ChatMessage(role="user", content="Say hello."),)
@@ -111,23 +111,25 @@ class _Asking:
         for name, extra in self._extras().items():
             if name in names:
                 body |= extra
-        async with self.client.stream("POST", self.endpoint.path, json=body) as response:
-            if response.status_code != 200:
-                text = self.endpoint.without_key((await response.aread()).decode(errors="replace"))
-                return _Answer(response.status_code, [], text[:300])
-            lines = [line async for line in response.aiter_lines()]
-        data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-        try:
-            payloads = [json.loads(item) for item in data if item and item != "[DONE]"]
-        except ValueError as error:
-            raise WorkFailed("stream.malformed", detail=str(error)) from error
-        return _Answer(200, [payload for payload in payloads if isinstance(payload, dict)])
+        response = await self.client.post(self.endpoint.path, json=body)
+        if response.status_code != 200:
+            return _Answer(response.status_code, [], self.endpoint.without_key(response.text)[:300])
+        return _Answer(200, _events(response.content))
 
 
 def _good(answer: _Answer) -> _Answer:
     if answer.status != 200:
         raise WorkFailed("stream.http", detail=f"HTTP {answer.status}: {answer.text}")
     return answer
+
+
+def _events(content: bytes) -> list[dict[str, Any]]:
+    parser = EventParser()
+    try:
+        events = map(payload, (*parser.feed(content), *parser.end()))
+        return [event for event in events if event is not None]
+    except StreamError as error:
+        raise WorkFailed(f"stream.{error.kind}", detail=error.detail) from error
 
 
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from .connection import connect, http_request
 from .output import emit
-from .stream import StreamError, StreamReader
+from .sse import StreamError
+from .stream import StreamReader
 
 
 class Request(asyncio.Protocol):

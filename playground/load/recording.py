@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .stream import StreamError, StreamReader
+from .sse import StreamError
+from .stream import StreamReader
 
 # So many blocks are read between two looks at the clock: about a tenth of a millisecond.
 AT_ONCE = 32

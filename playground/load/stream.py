@@ -6,23 +6,11 @@ ever looks at the times it is given.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httptools
-import orjson
 
-from playground.domain.unicode import mended
-
-
-class StreamError(Exception):
-    """The stream can't be read on. `kind` is a message id's last part; `detail` is the other side's own words."""
-
-    def __init__(self, kind: str, detail: str = "") -> None:
-        super().__init__(kind, detail)
-        self.kind = kind
-        self.detail = detail
-
+from .sse import EventParser, StreamError, lenient_json, payload
 
 # Statuses from here on bring no stream: a redirect is as little an answer as an error.
 NO_ANSWER = 300
@@ -47,8 +35,7 @@ class StreamReader:
         self.speculation: dict[str, Any] | None = None
         self.finished = False
         self._parser = httptools.HttpResponseParser(self)
-        self._line = b""
-        self._data: list[bytes] = []
+        self._events = EventParser()
         self._error_body = b""
         self._complete = False
         self._now = 0.0
@@ -93,55 +80,34 @@ class StreamReader:
         if self._parser.get_status_code() >= NO_ANSWER:
             self._error_body += body
             return
-        whole = body.startswith(b"data: ") and body.endswith(b"\n\n") and body.find(b"\n") == len(body) - 2
-        if whole and not (self._line or self._data):
-            # One whole event in one block, as engines send it.
-            self._on_data(body[6:-2])
-            return
-        *lines, self._line = (self._line + body).split(b"\n")
-        for line in lines:
-            self._on_line(line.rstrip(b"\r"))
+        for data in self._events.feed(body):
+            self._on_data(data)
 
     def on_message_complete(self) -> None:
         self._complete = True
         if self._parser.get_status_code() < NO_ANSWER:
-            self._on_line(self._line.rstrip(b"\r"))
-            self._on_line(b"")
+            for data in self._events.end():
+                self._on_data(data)
             self.finished = self.finished or self.finish_reason is not None
-
-    # Server-sent events
-
-    def _on_line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._data.append(line[5:].removeprefix(b" "))
-        elif not line and self._data:
-            data, self._data = b"\n".join(self._data), []
-            self._on_data(data)
 
     def _on_data(self, data: bytes) -> None:
         """A measurement's CPU time is mostly this: a payload a token, with hardly a call that is not needed."""
-        try:
-            payload = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            if data.strip() == b"[DONE]":
-                self.finished = True
-                return
-            payload = _leniently(data)
-        if not isinstance(payload, dict):
-            raise StreamError("malformed", data[:200].decode(errors="replace"))
-        if "error" in payload or payload.get("object") == "error":
-            raise StreamError("engine", _error_text(payload))
+        if (event := payload(data)) is None:
+            self.finished = True
+            return
+        if "error" in event or event.get("object") == "error":
+            raise StreamError("engine", _error_text(event))
         counted: int | None = None
-        if isinstance(usage := payload.get("usage"), dict):
+        if isinstance(usage := event.get("usage"), dict):
             counted = as_count(usage.get("completion_tokens"))
             if counted is not None:
                 self.output_tokens = counted
-                told = usage.get("prompt_tokens", self.prompt_tokens)
-                if told != self.prompt_tokens:
-                    self.prompt_tokens = as_count(told)
-        if isinstance(metrics := payload.get("metrics"), dict):
+                prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
+                if prompt_tokens != self.prompt_tokens:
+                    self.prompt_tokens = as_count(prompt_tokens)
+        if isinstance(metrics := event.get("metrics"), dict):
             self.speculation = metrics.get("speculative_decoding") or self.speculation
-        for choice in payload.get("choices") or ():
+        for choice in event.get("choices") or ():
             self._on_choice(choice, counted)
 
     def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
@@ -163,7 +129,7 @@ class StreamReader:
 
     def _http_error(self) -> str:
         try:
-            text = _error_text(_leniently(self._error_body))
+            text = _error_text(lenient_json(self._error_body))
         except StreamError as problem:
             text = problem.detail
         return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
@@ -172,15 +138,6 @@ class StreamReader:
 def as_count(value: object) -> int | None:
     """What an endpoint says is a number of tokens, unless it can't be one."""
     return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
-
-
-def _leniently(data: bytes) -> Any:
-    """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right."""
-    try:
-        readable = json.dumps(json.loads(data), ensure_ascii=False)
-    except (ValueError, RecursionError) as error:
-        raise StreamError("malformed", data[:200].decode(errors="replace")) from error
-    return json.loads(mended(readable))
 
 
 def _error_text(payload: Any) -> str:

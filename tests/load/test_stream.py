@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support.fake_server import payload, role, token
 
-from playground.load.stream import Delta, StreamError, StreamReader
+from playground.load.sse import StreamError
+from playground.load.stream import Delta, StreamReader
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
