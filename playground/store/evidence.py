@@ -1,4 +1,4 @@
-"""What was asked after the last round <-> JSON."""
+"""The evidence of the checks after the last round <-> JSON."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def accuracy_of(text: str) -> AccuracyEvidence:
 
 def harness_row(evidence: HarnessEvidence) -> str:
     """Scores as [task, metric, [each side's score of each question, ...], whether higher is better]."""
-    scores = [[own.task, own.metric, own.scores, own.higher_is_better] for own in evidence.scores]
+    scores = [[score.task, score.metric, score.scores, score.higher_is_better] for score in evidence.scores]
     return json.dumps(
         {"version": evidence.version, "scores": scores, "problem": message_text(evidence.problem)},
         ensure_ascii=False,
@@ -64,7 +64,7 @@ def harness_row(evidence: HarnessEvidence) -> str:
 def harness_of(text: str) -> HarnessEvidence:
     values = json.loads(text)
     scores = (
-        HarnessScores(task, metric, tuple(map(tuple, own)), higher)
-        for task, metric, own, higher in values["scores"]
+        HarnessScores(task, metric, tuple(map(tuple, sides)), higher)
+        for task, metric, sides, higher in values["scores"]
     )
     return HarnessEvidence(values["version"], tuple(scores), message_of(values["problem"]))

@@ -65,22 +65,19 @@ class History:
             db.table("sides").insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
 
     def save_trial(self, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]) -> None:
-        """Write the trial as it stands, and these of its requests, by their number in it."""
+        """Write the trial as it stands, and these of its requests, by their number in it: those that have ended,
+        since `finish` writes no request of a trial again that is saved whole."""
         with self._writing() as db:
             _write_trial(db, run_id, position, trial, requests)
 
     def finish(self, run: Run) -> None:
-        """Write the run's status and all there is of its sides, unfinished requests included."""
+        """Write the run and its sides as they ended, with the requests that are not saved yet."""
         with self._writing() as db:
-            # A trial that broke off was saved under the numbers it had then.
-            db.table("requests").delete_where("run_id = ?", [run.id])
-            row = rows.run_row(run)
-            names = ("status", "machine", "problem", "outputs", "accuracy", "harness")
-            db.table("runs").update(run.id, {name: row[name] for name in names})
+            db.table("runs").update(run.id, rows.run_row(run))
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
                 for trial in side.trials:
-                    _write_trial(db, run.id, position, trial, dict(enumerate(trial.requests)))
+                    _write_trial(db, run.id, position, trial, _unsaved(db, run.id, position, trial))
                 samples = (rows.sample_row(run.id, position, sample) for sample in side.samples)
                 db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
 
@@ -101,47 +98,47 @@ class History:
         """Runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among targets and
         drafts. Runs that are points of a sweep are not listed: the sweep is."""
         with self._reading() as db:
-            found = [
+            lines = [
                 *summaries.runs(db, text, model, preset, limit),
                 *summaries.sweeps(db, text, model, preset, limit),
             ]
-        return sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)[:limit]
+        return sorted(lines, key=lambda line: (line.created_at, line.id), reverse=True)[:limit]
 
     def presets(self) -> list[str]:
         with self._reading() as db:
             query = "SELECT DISTINCT preset FROM runs WHERE preset IS NOT NULL ORDER BY preset"
             return [row["preset"] for row in db.query(query)]
 
-    def settings(self, kept_id: str) -> Run | Sweep | None:
+    def settings(self, saved_id: str) -> Run | Sweep | None:
         """What a run or a sweep was started from: without trials, samples and points, so read at once."""
         with self._reading() as db:
-            for row in db.table("sweeps").rows_where("id = ?", [kept_id]):
+            for row in db.table("sweeps").rows_where("id = ?", [saved_id]):
                 return rows.sweep_of(row, [])
-            for row in db.table("runs").rows_where("id = ?", [kept_id]):
-                sides = db.table("sides").rows_where("run_id = ?", [kept_id], order_by="position")
+            for row in db.table("runs").rows_where("id = ?", [saved_id]):
+                sides = db.table("sides").rows_where("run_id = ?", [saved_id], order_by="position")
                 return rows.run_of(row, [rows.side_of(side, [], []) for side in sides])
         return None
 
     def get(self, run_id: str) -> Run | None:
         """The whole run, or None if there is none of that id."""
         with self._reading() as db:
-            found = list(db.table("runs").rows_where("id = ?", [run_id]))
-            if not found:
+            run = next(db.table("runs").rows_where("id = ?", [run_id]), None)
+            if run is None:
                 return None
             sides = []
             for row in list(db.table("sides").rows_where("run_id = ?", [run_id], order_by="position")):
                 key = [run_id, row["position"]]
                 where = "run_id = ? AND position = ?"
                 requests: dict[int, list[RequestTrace]] = defaultdict(list)
-                for found_request in db.table("requests").rows_where(where, key, order_by="number"):
-                    requests[found_request["round"]].append(rows.request_of(found_request))
+                for request in db.table("requests").rows_where(where, key, order_by="number"):
+                    requests[request["round"]].append(rows.request_of(request))
                 trials = [
                     rows.trial_of(r, requests[r["round"]])
                     for r in db.table("trials").rows_where(where, key, order_by="round")
                 ]
                 samples = [rows.sample_of(r) for r in db.table("samples").rows_where(where, key, order_by="ms")]
                 sides.append(rows.side_of(row, trials, samples))
-            return rows.run_of(found[0], sides)
+            return rows.run_of(run, sides)
 
     def begin_sweep(self, sweep: Sweep) -> None:
         """Write the sweep and its points as they stand; one that goes on is written again."""
@@ -164,12 +161,12 @@ class History:
     def sweep(self, sweep_id: str) -> Sweep | None:
         """The sweep with all its points' runs, or None if there is none of that id."""
         with self._reading() as db:
-            found = list(db.table("sweeps").rows_where("id = ?", [sweep_id]))
+            sweep = next(db.table("sweeps").rows_where("id = ?", [sweep_id]), None)
             points = list(db.table("points").rows_where("sweep_id = ?", [sweep_id], order_by="number"))
-        if not found:
+        if sweep is None:
             return None
         runs = [self.get(row["run_id"]) if row["run_id"] else None for row in points]
-        return rows.sweep_of(found[0], [rows.point_of(row, run) for row, run in zip(points, runs, strict=True)])
+        return rows.sweep_of(sweep, [rows.point_of(row, run) for row, run in zip(points, runs, strict=True)])
 
     def start_seconds(self, device: str, limit: int = 20) -> list[float]:
         """How long the last engine starts on this kind of device took, newest first."""
@@ -181,9 +178,19 @@ class History:
             return [row["ready_after_s"] for row in db.query(query, [device, limit])]
 
 
+def _unsaved(db: Database, run_id: str, position: int, trial: Trial) -> Mapping[int, RequestTrace]:
+    """None of a trial that is saved whole, else all: one that broke off is saved under other numbers."""
+    where, key = "run_id = ? AND position = ? AND round = ?", [run_id, position, trial.round]
+    table = db.table("requests")
+    if table.count_where(where, key) == len(trial.requests):
+        return {}
+    table.delete_where(where, key)
+    return dict(enumerate(trial.requests))
+
+
 def _write_trial(
     db: Database, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]
 ) -> None:
     db.table("trials").upsert(rows.trial_row(run_id, position, trial), pk=("run_id", "position", "round"))
-    found = (rows.request_row(run_id, position, trial.round, number, trace) for number, trace in requests.items())
-    db.table("requests").upsert_all(found, pk=("run_id", "position", "round", "number"))
+    written = (rows.request_row(run_id, position, trial.round, n, trace) for n, trace in requests.items())
+    db.table("requests").upsert_all(written, pk=("run_id", "position", "round", "number"))

@@ -1,4 +1,4 @@
-"""A problem <-> JSON."""
+"""A message <-> JSON."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from playground.domain.message import Message, Section
 
 
-def message_text(problem: Message | None) -> str | None:
-    return json.dumps(_values(problem), ensure_ascii=False) if problem else None
+def message_text(message: Message | None) -> str | None:
+    return json.dumps(_values(message), ensure_ascii=False) if message else None
 
 
 def message_of(text: str | None) -> Message | None:
-    return _problem(json.loads(text)) if text else None
+    return _message(json.loads(text)) if text else None
 
 
-def _values(problem: Message) -> dict[str, object]:
-    """A parameter may be a problem itself: the cause of this one."""
+def _values(message: Message) -> dict[str, object]:
+    """A parameter may be a message itself: the cause of this one. Its key is "problem", as in older databases."""
     return {
-        "message_id": problem.message_id,
-        "params": {name: _plain(value) for name, value in problem.params.items()},
+        "message_id": message.message_id,
+        "params": {name: _plain(value) for name, value in message.params.items()},
     }
 
 
@@ -33,9 +33,9 @@ def _plain(value: object) -> object:
     return value if isinstance(value, int | float | str | bool | None) else str(value)
 
 
-def _problem(values: Mapping[str, Any]) -> Message:
+def _message(values: Mapping[str, Any]) -> Message:
     params = {
-        name: _problem(value["problem"]) if isinstance(value, dict) else value
+        name: _message(value["problem"]) if isinstance(value, dict) else value
         for name, value in values["params"].items()
     }
     return Message(values["message_id"], params)

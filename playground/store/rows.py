@@ -206,11 +206,11 @@ def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
 def request_of(row: Row) -> RequestTrace:
     ids = _load(row["token_ids"])
     chunks: list[Chunk] = []
-    taken = 0
+    before = 0
     for ms, tokens, text in _load(row["chunks"]):
-        own = tuple(ids[taken : taken + tokens]) if ids is not None and tokens is not None else None
-        taken += tokens or 0
-        chunks.append(Chunk(ms, tokens, text, own))
+        chunk_ids = tuple(ids[before : before + tokens]) if ids is not None and tokens is not None else None
+        before += tokens or 0
+        chunks.append(Chunk(ms, tokens, text, chunk_ids))
     steps = _load(row["steps"])
     return RequestTrace(
         conversation=tuple(ChatMessage(**message) for message in _load(row["conversation"])),

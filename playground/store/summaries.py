@@ -70,8 +70,7 @@ def sweeps(db: Database, text: str, model: str, preset: str, limit: int) -> list
             " OR value ->> '$.engine.speculation.model' LIKE ? ESCAPE '\\')"
         )
         values += [_like(model)] * 3
-    found = _newest(db, "sweeps", where, values, preset, limit)
-    return [_of_sweep(rows.sweep_of(row, [])) for row in found]
+    return [_of_sweep(rows.sweep_of(row, [])) for row in _newest(db, "sweeps", where, values, preset, limit)]
 
 
 def _newest(
@@ -79,10 +78,9 @@ def _newest(
 ) -> list[rows.Row]:
     if preset:
         where, values = [*where, "preset = ?"], [*values, preset]
-    found = db.table(table).rows_where(
-        " AND ".join(where), values, order_by="created_at DESC, id DESC", limit=limit
+    return list(
+        db.table(table).rows_where(" AND ".join(where), values, order_by="created_at DESC, id DESC", limit=limit)
     )
-    return list(found)
 
 
 def _of_run(db: Database, row: rows.Row) -> Summary:
@@ -96,15 +94,15 @@ def _of_sweep(sweep: Sweep) -> Summary:
     return _summary(sweep, "sweep", [(side.label, side.engine) for side in sweep.case.sides])
 
 
-def _summary(kept: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSettings]]) -> Summary:
+def _summary(saved: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSettings]]) -> Summary:
     models = {name: None for _, settings in sides for name in (settings.target, settings.draft) if name}
     return Summary(
-        id=kept.id,
-        created_at=kept.created_at,
+        id=saved.id,
+        created_at=saved.created_at,
         mode=mode,
-        status=kept.status,
-        preset=kept.preset,
-        prompt=kept.asked,
+        status=saved.status,
+        preset=saved.preset,
+        prompt=saved.asked,
         labels=tuple(label for label, _ in sides),
         models=tuple(models),
     )

@@ -235,6 +235,26 @@ def test_numbers_of_a_trial_that_broke_off_leave_nothing_behind(history: History
     assert found.sides[0].requests == [request]
 
 
+def test_finishing_writes_no_saved_request_again(history: History, config: Config) -> None:
+    made = saved(history, replace(full_run(), status="running"))
+    with sqlite3.connect(config.db) as db:
+        for change in ("DELETE", "UPDATE", "INSERT"):
+            body = "BEGIN SELECT RAISE(ABORT, 'written again'); END"
+            db.execute(f"CREATE TRIGGER no_{change} BEFORE {change} ON requests {body}")
+    finished = replace(made, status="done")
+    history.finish(finished)
+    assert history.get("r1") == finished
+
+
+def test_finishing_writes_what_a_trial_could_not_save(history: History) -> None:
+    made = saved(history, replace(full_run(), status="running"))
+    trial = made.sides[0].trials[1]
+    trial.requests = [RequestTrace(made.workload.conversation, sent_ms=0.1), *trial.requests]
+    made.status = "failed"
+    history.finish(made)
+    assert history.get("r1") == made
+
+
 # The database's shape
 
 
