@@ -15,7 +15,6 @@ from support.paths import CHILD_PATH
 
 from playground.config import Config
 from playground.engine.runtime import Runtime
-from playground.runs import preparation
 from playground.runs.host import Host
 
 
@@ -61,7 +60,7 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         None,
         frozenset({"--dtype", "--speculative-config"}),
     )
-    monkeypatch.setattr(preparation.runtime, "probe", lambda config, name: runtime)
+    monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: runtime)
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
     folder = config.models / "model"
     folder.mkdir(parents=True)

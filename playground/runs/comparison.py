@@ -23,13 +23,14 @@ from playground.models import folders
 from playground.models.tokenizer import tokenizer
 from playground.store import History
 
-from . import preparation
+from . import planning
 from .checks import harness
 from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
-from .preparation import ServedSide
+from .preparation import prepare
 from .race import Race
+from .served_side import ServedSide
 from .session import RunSession
 
 logger = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class Comparison:
 
     def check(self) -> None:
         """Raises InvalidInput for what can't be, or what this host does not allow. Nothing has started then."""
-        preparation.check(self._config, self.run)
+        planning.check_allowed(self._config, self.run)
         plan = self.run.measurement
         if plan is None:
             return
@@ -105,7 +106,7 @@ class Comparison:
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
-        preparation.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+        planning.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""
@@ -124,7 +125,7 @@ class Comparison:
                 if self.run.measurement is not None:
                     # Only now: it takes a processor for seconds, which may have been another measurement's.
                     await harness.check_tasks(self.run.measurement.harness)
-                served_sides = await preparation.prepare(self._config, self._pool, self.live)
+                served_sides = await prepare(self._config, self._pool, self.live)
                 self._contest = await asyncio.to_thread(self._new_contest, served_sides)
                 await self._contest.execute()
             status = "stopped" if self._stopping else "done"

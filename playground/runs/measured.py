@@ -26,7 +26,7 @@ from playground.store import History
 
 from .checks import accuracy, answers, harness
 from .live import Live, Phase
-from .preparation import ServedSide
+from .served_side import ServedSide
 from .session import RunSession, meanwhile
 
 # A side is warm when two passes in a row agree on the step time to so much, or after so many passes.

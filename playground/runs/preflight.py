@@ -18,10 +18,12 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Sampling
-from playground.engine import command, devices, runtime
+from playground.engine import command, devices
 from playground.engine.devices import Machine, Placement
-from playground.engine.runtime import Runtime
 from playground.models import inspection
+
+from . import planning
+from .planning import PlannedEngine
 
 logger = logging.getLogger(__name__)
 
@@ -53,31 +55,16 @@ class SideCheck:
         return (*self.memory, *(self.pair.issues if self.pair else ()))
 
 
-@dataclass(frozen=True)
-class PlannedEngine:
-    """One of the host's own sides, and where it will run."""
-
-    label: str
-    settings: EngineSettings
-    runtime: Runtime
-    placement: Placement
-
-
 def examine(config: Config, run: Run) -> list[SideCheck]:
     """Of every side of a run that has not started. Blocking: reads files, asks the hub for what is not here.
 
     Raises InvalidInput where a side wants more GPUs than there are, WorkFailed where a runtime has no vLLM.
     """
-    own = {side.label: side.settings for side in run.sides if isinstance(side.settings, EngineSettings)}
-    probed = {name: runtime.probe(config, name) for name in {settings.runtime for settings in own.values()}}
-    runtimes = [probed[settings.runtime] for settings in own.values()]
+    probed = planning.runtimes(config, [side.settings for side in run.sides])
     host = devices.machine()
-    placements = devices.place(
-        list(own.values()), [each.device for each in runtimes], host, in_turns=run.mode == "measured"
-    )
-    engines = [PlannedEngine(*each) for each in zip(own, own.values(), runtimes, placements, strict=True)]
-    checked = {check.label: check for check in assess(config, engines, host, run.workload.sampling)}
-    return [checked.get(side.label) or _attached(side.label) for side in run.sides]
+    engines = planning.engines(run, probed, host)
+    checks = dict(zip(engines, assess(config, list(engines.values()), host, run.workload.sampling), strict=True))
+    return [checks.get(index) or _attached(side.label) for index, side in enumerate(run.sides)]
 
 
 def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling) -> list[SideCheck]:

@@ -12,7 +12,7 @@ from playground.domain.record.run import Trial
 from playground.domain.spec.workload import Sampling
 from playground.load.client import Load
 
-from .preparation import ServedSide
+from .served_side import ServedSide
 from .session import RunSession
 
 WARM_UP_TOKENS = 16

@@ -17,7 +17,7 @@ from playground.load.client import Load, MeasuredLoad
 from playground.store import History
 
 from .live import Live
-from .preparation import ServedSide
+from .served_side import ServedSide
 
 SAMPLE_INTERVAL_S = 0.5
 DEATH_S = 5.0

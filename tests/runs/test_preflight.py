@@ -27,7 +27,8 @@ from playground.presets import Side
 from playground.report import preflight as preflight_report
 from playground.runs import preflight
 from playground.runs.host import Host
-from playground.runs.preflight import PlannedEngine, SideCheck
+from playground.runs.planning import PlannedEngine
+from playground.runs.preflight import SideCheck
 from playground.ui.compare import preflight_panel
 
 H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
@@ -195,7 +196,7 @@ def test_a_label_is_no_markup(config: Config) -> None:
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """`python -m support.fake_server` takes and ignores an engine's own arguments."""
-    monkeypatch.setattr(preflight.runtime, "probe", lambda config, name: runtime("cpu"))
+    monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: runtime("cpu"))
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
 
 

@@ -1,0 +1,64 @@
+"""What answers for one side while its run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from playground.domain.errors import EngineFailed
+from playground.domain.record.counters import Counters
+from playground.engine import gpu_load, telemetry
+from playground.engine.server import Engine
+from playground.load.endpoint import Endpoint
+
+SETTLE_S = 3.0
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class ServedSide:
+    """An endpoint, and the engine behind it. Without an engine somebody else runs it: its counters, its death and
+    its remedies are unknown."""
+
+    endpoint: Endpoint
+    engine: Engine | None = None
+
+    @property
+    def warm(self) -> bool:
+        """Whether it has answered before. An attached endpoint did when it was probed."""
+        return self.engine is None or self.engine.warm
+
+    def note_warm(self) -> None:
+        if self.engine is not None:
+            self.engine.warm = True
+
+    async def counters(self) -> Counters | None:
+        """Now; None where they can't be read. Those of an attached endpoint count other people's requests too."""
+        return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
+
+    async def sample(self) -> Counters | None:
+        """The counters, and how busy the engine's GPUs are, if it has any."""
+        counters = await self.counters()
+        if counters is None or self.engine is None or not self.engine.placement.gpus:
+            return counters
+        load = await asyncio.to_thread(gpu_load.read, self.engine.placement.gpus)
+        if load is None:
+            return counters
+        return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)
+
+    async def idle_counters(self) -> Counters | None:
+        """Once nothing runs or waits; None if the engine does not come to rest (they would be incomplete)."""
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            counters = await self.counters()
+            if counters is None:
+                return None
+            if counters.idle:
+                return counters
+            await asyncio.sleep(POLL_S)
+        return None
+
+    async def failure(self, within_s: float) -> EngineFailed | None:
+        """What killed the engine, if it is dead or dies within that time."""
+        return await self.engine.failure(within_s) if self.engine is not None else None
