@@ -29,7 +29,7 @@ from playground.domain.spec.workload import ConcurrencyProfile, Objective
 from playground.domain.stats.verdicts import compare
 from playground.engine import devices, runtime
 from playground.engine.command import SERVED_NAME, build
-from playground.models import folders
+from playground.models import fetch, folders
 from playground.processes import Guarded
 from playground.runs.load_test import SEED
 
@@ -162,7 +162,7 @@ async def _healthy(client: httpx.AsyncClient) -> bool:
 
 
 async def main(rounds: int) -> None:
-    target = await folders.ensure(Config(), folders.EMBEDDED, Path(sys.executable), print)
+    target = await fetch.ensure(Config(), folders.EMBEDDED, Path(sys.executable), print)
     results: dict[int, list[dict[str, Row]]] = {concurrency: [] for concurrency in LOADS}
     with folder() as place:
         files = written(place)

@@ -15,7 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def told(name: str, folder: Path) -> Iterator[None]:
+def translated(name: str, folder: Path) -> Iterator[None]:
     """Turns what the hub's client and the file system raise into ModelUnavailable."""
     from huggingface_hub import errors
 

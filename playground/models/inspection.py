@@ -20,7 +20,8 @@ from playground.domain.fit.pair import Partner, Tokens
 from playground.domain.fit.shape import ModelShape
 from playground.domain.fit.weights import Tensor
 
-from . import folders
+from .fetch import hub_reachable
+from .folders import local_folder
 
 # Read of one file, a header included; the largest tokenizers have half of that.
 MOST_MIB = 64
@@ -45,7 +46,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
 
     Blocking. Raises ModelUnavailable where nothing can be known: no folder and no hub, or a broken file.
     """
-    folder = folders.local_folder(config, name)
+    folder = local_folder(config, name)
     try:
         if folder is not None:
             return _partner(folder, _headers(folder), tokens)
@@ -56,7 +57,7 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
 
 
 def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
-    if name.count("/") != 1 or not folders.hub_reachable():
+    if name.count("/") != 1 or not hub_reachable():
         raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
     from huggingface_hub import HfApi, errors, hf_hub_download
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
@@ -68,13 +69,13 @@ def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
             # Not every model has each of them.
             with contextlib.suppress(errors.EntryNotFoundError):
                 hf_hub_download(name, file, cache_dir=cache)
-        found = HfApi().get_safetensors_metadata(name).files_metadata.values()
+        files = HfApi().get_safetensors_metadata(name).files_metadata.values()
     except errors.NotASafetensorsRepoError:
         return _partner(folder, None, tokens)
     except (httpx.HTTPError, errors.SafetensorsParsingError) as error:
         raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
-    headers = [entry for file in found for entry in file.tensors.items()]
-    return _partner(folder, tuple(_tensor(key, each.dtype, each.shape) for key, each in headers), tokens)
+    headers = [entry for file in files for entry in file.tensors.items()]
+    return _partner(folder, tuple(_tensor(key, header.dtype, header.shape) for key, header in headers), tokens)
 
 
 def _partner(folder: Path, tensors: tuple[Tensor, ...] | None, tokens: bool) -> Partner:
@@ -122,7 +123,7 @@ def _tokens(folder: Path) -> Tokens | None:
         # A unigram model lists tokens with their scores.
         vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
     merges = model.get("merges") or ()
-    found = Tokens(
+    tokens = Tokens(
         vocabulary=vocabulary,
         merges=tuple(merge if isinstance(merge, str) else " ".join(merge) for merge in merges),
         added={
@@ -131,10 +132,10 @@ def _tokens(folder: Path) -> Tokens | None:
         },
         chat_template=_chat_template(folder),
     )
-    ids = found.ids
+    ids = tokens.ids
     if not ids or not all(isinstance(token, str) and isinstance(number, int) for token, number in ids.items()):
         raise ValueError("tokenizer.json: no vocabulary of tokens and their ids")
-    return found
+    return tokens
 
 
 def _chat_template(folder: Path) -> str | None:
@@ -142,15 +143,15 @@ def _chat_template(folder: Path) -> str | None:
         return _text(folder / "chat_template.jinja")
     if not (folder / "tokenizer_config.json").is_file():
         return None
-    found = _json(folder / "tokenizer_config.json").get("chat_template")
-    return found if isinstance(found, str) else None
+    template = _json(folder / "tokenizer_config.json").get("chat_template")
+    return template if isinstance(template, str) else None
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    found = json.loads(_text(file))
-    if not isinstance(found, dict):
+    document = json.loads(_text(file))
+    if not isinstance(document, dict):
         raise ValueError(f"{file.name}: not an object")
-    return found
+    return document
 
 
 def _text(file: Path) -> str:

