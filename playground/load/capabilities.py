@@ -1,4 +1,4 @@
-"""What an attached endpoint can do, found out once by asking it for two tokens."""
+"""Probes what an attached endpoint can do, by a request for two tokens."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ Extras = dict[str, dict[str, Any]]
 @dataclass(frozen=True)
 class _Answer:
     status: int
-    payloads: list[dict[str, Any]]
+    events: list[dict[str, Any]]
     text: str = ""
 
     @property
     def cached_tokens(self) -> int | None:
         """How much of the prompt came from the prefix cache; None where that is not told."""
-        told = [(payload.get("usage") or {}).get("prompt_tokens_details") for payload in self.payloads]
-        return next((details.get("cached_tokens") for details in reversed(told) if details), None)
+        usages = [event.get("usage") or {} for event in self.events]
+        details = [usage.get("prompt_tokens_details") for usage in usages]
+        return next((detail.get("cached_tokens") for detail in reversed(details) if detail), None)
 
 
 async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabilities:
@@ -49,33 +50,33 @@ async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabil
     Raises WorkFailed if the endpoint can't be reached, or refuses even a plain request.
     """
     async with endpoint.client(TIMEOUT_S) as client:
-        asking = _Asking(client, endpoint, _parameters(sampling or Sampling()))
+        requests = _Requests(client, endpoint, _parameters(sampling or Sampling()))
         try:
-            accepted, answer = await asking.accepted()
-            salts = "cache_salt" in accepted and not await asking.ignores_salt(accepted, answer)
+            accepted, answer = await requests.accepted()
+            salts = "cache_salt" in accepted and not await requests.ignores_salt(accepted, answer)
             max_model_len = await _max_model_len(client, endpoint.model)
         except httpx.HTTPError as error:
             raise WorkFailed("stream.connect", detail=str(error) or type(error).__name__) from error
-    choices = [choice for payload in answer.payloads for choice in payload.get("choices") or ()]
-    counted = [payload for payload in answer.payloads if payload.get("usage")]
+    choices = [choice for event in answer.events for choice in event.get("choices") or ()]
+    counted = [event for event in answer.events if event.get("usage")]
     return Capabilities(
         token_ids=any(choice.get("token_ids") for choice in choices),
-        running_usage=any(payload.get("choices") for payload in counted) and len(counted) > 1,
+        running_usage=any(event.get("choices") for event in counted) and len(counted) > 1,
         usage="usage" in accepted,
         cache_salt=salts,
         ignore_eos="ignore_eos" in accepted,
-        refused=tuple(name for name in asking.parameters if name not in accepted),
+        refused=tuple(name for name in requests.parameters if name not in accepted),
         max_model_len=max_model_len,
     )
 
 
 def _parameters(sampling: Sampling) -> Extras:
-    given = sampling.model_dump(exclude_none=True, exclude={"max_tokens", "ignore_eos"})
-    return {name: {name: value} for name, value in given.items() if value != ()}
+    parameters = sampling.model_dump(exclude_none=True, exclude={"max_tokens", "ignore_eos"})
+    return {name: {name: value} for name, value in parameters.items() if value != ()}
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _Requests:
     """Small requests with more or fewer extras. Strict servers refuse a whole request for one field."""
 
     client: httpx.AsyncClient
@@ -95,18 +96,18 @@ class _Asking:
     async def accepted(self) -> tuple[set[str], _Answer]:
         """The extras that are not refused, and an answer to a request with all of those."""
         names = set(self._extras())
-        answer = await self._ask(names)
+        answer = await self._send(names)
         if answer.status not in REFUSED:
             return names, _good(answer)
-        _good(await self._ask(set()))
-        taken = {name for name in self._extras() if (await self._ask({name})).status not in REFUSED}
-        return taken, _good(await self._ask(taken))
+        _good(await self._send(set()))
+        names = {name for name in self._extras() if (await self._send({name})).status not in REFUSED}
+        return names, _good(await self._send(names))
 
     async def ignores_salt(self, accepted: set[str], answer: _Answer) -> bool:
         """Whether another salt still gets the same question from the prefix cache, where that is told."""
-        return answer.cached_tokens is not None and bool(_good(await self._ask(accepted)).cached_tokens)
+        return answer.cached_tokens is not None and bool(_good(await self._send(accepted)).cached_tokens)
 
-    async def _ask(self, names: set[str]) -> _Answer:
+    async def _send(self, names: set[str]) -> _Answer:
         body = self.endpoint.knowing(NONE).body(QUESTION, Sampling(max_tokens=2))
         for name, extra in self._extras().items():
             if name in names:

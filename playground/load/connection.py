@@ -1,4 +1,4 @@
-"""What both modes of the driver share, and the connection of the measured one, which only stamps."""
+"""Opening connections, for both modes of the driver; and measured mode's connection, which only stamps."""
 
 from __future__ import annotations
 

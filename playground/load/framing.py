@@ -1,4 +1,4 @@
-"""Where an HTTP response ends, found out cheaply while its bytes arrive. What they mean is for later."""
+"""Detects cheaply where an HTTP response ends while its bytes arrive; they are parsed later."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Framing:
         if CHUNKED.search(head):
             self.chunked = True
             return body.endswith(TERMINATOR)
-        if found := LENGTH.search(head):
-            self._missing = int(found[1]) - (len(body) - 2)
+        if length := LENGTH.search(head):
+            self._missing = int(length[1]) - (len(body) - 2)
             return self._missing <= 0
         self.keep_alive = False
         return False

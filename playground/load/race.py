@@ -45,7 +45,7 @@ class Request(asyncio.Protocol):
             self._reader.feed((now - self._sent) * 1000, data)
         except StreamError as problem:
             fault = problem
-        for ms, tokens, text, ids in self._reader.taken():
+        for ms, tokens, text, ids in self._reader.take():
             chunk = {"ms": ms, "tokens": tokens, "text": text, "token_ids": ids}
             emit({"event": "chunk", "request": self.index, **chunk})
         if fault is not None:

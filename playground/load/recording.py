@@ -42,10 +42,10 @@ class Recording:
         """Read blocks, until a moment of `time.perf_counter` if given. True: everything that came is read."""
         blocks, sent, feed = self.blocks, self.sent, self._reader.feed
         while self._read < len(blocks):
-            next_ones = blocks[self._read : self._read + AT_ONCE]
-            self._read += len(next_ones)
+            batch = blocks[self._read : self._read + AT_ONCE]
+            self._read += len(batch)
             try:
-                for at, block in next_ones:
+                for at, block in batch:
                     feed((at - sent) * 1000, block)
             except StreamError as problem:
                 self._fault = (problem.kind, problem.detail)
@@ -80,7 +80,7 @@ class Recording:
             "request": self.index,
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
-            "chunks": reader.taken(),
+            "chunks": reader.take(),
             "finish_reason": reader.finish_reason,
             "prompt_tokens": reader.prompt_tokens,
             "output_tokens": reader.output_tokens,

@@ -56,7 +56,7 @@ class StreamReader:
         if self._complete and self._parser.get_status_code() >= NO_ANSWER:
             raise StreamError("http", self._http_error())
 
-    def taken(self) -> list[Delta]:
+    def take(self) -> list[Delta]:
         """What has come since this was last asked; after a problem, what came before the fault."""
         deltas, self._deltas = self._deltas, []
         return deltas

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def new_run_id(now: datetime) -> str:
-    """Sorts by time, and can be said over the phone."""
+    """An id that sorts by time and is short enough to be read out."""
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
@@ -72,7 +72,7 @@ class Comparison:
         self._pool = pool
         self._history = history
         self._prompts: tuple[Prompt, ...] = ()
-        self._contest: RunSession | None = None
+        self._session: RunSession | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """For whoever finds the engines taken."""
+        """What the host's other visitors read while this holds the engines."""
         return " / ".join(side.label for side in self.run.sides)
 
     @property
@@ -126,8 +126,8 @@ class Comparison:
                     # Only now: it takes a processor for seconds, which may have been another measurement's.
                     await harness.check_tasks(self.run.measurement.harness)
                 served_sides = await prepare(self._config, self._pool, self.live)
-                self._contest = await asyncio.to_thread(self._new_contest, served_sides)
-                await self._contest.execute()
+                self._session = await asyncio.to_thread(self._new_session, served_sides)
+                await self._session.execute()
             status = "stopped" if self._stopping else "done"
         except asyncio.CancelledError:
             status = "stopped"
@@ -144,18 +144,18 @@ class Comparison:
             finally:
                 self.run.status, self.live.phase = status, "finished"
 
-    def _new_contest(self, served_sides: Sequence[ServedSide]) -> RunSession:
+    def _new_session(self, served_sides: Sequence[ServedSide]) -> RunSession:
         plan = self.run.measurement
         if plan is None:
             return Race(self._config, self._history, self.live, served_sides)
-        found = self._prompts or self._resolved(plan)
-        return Measured(self._config, self._history, self.live, served_sides, plan, found)
+        resolved = self._prompts or self._resolved(plan)
+        return Measured(self._config, self._history, self.live, served_sides, plan, resolved)
 
     def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
         workload = self.run.workload
-        own = [side.settings for side in self.run.sides if isinstance(side.settings, EngineSettings)]
-        reads = tokenizer(folders.local_folder(self._config, own[0].target) if own else None)
-        return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, reads)
+        targets = [side.settings.target for side in self.run.sides if isinstance(side.settings, EngineSettings)]
+        folder = folders.local_folder(self._config, targets[0]) if targets else None
+        return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, tokenizer(folder))
 
     async def _finish(self, run: Run) -> None:
         try:
@@ -170,7 +170,7 @@ class Comparison:
                 logger.exception("run %s stays marked as running", run.id)
 
     def refuse(self, error: Exception) -> None:
-        """It never ran, most likely because somebody else holds the engines."""
+        """End it before it began, most likely because another run holds the engines."""
         self.run.problem = as_message(error, self.run.id)
         self.run.status, self.live.phase = "failed", "finished"
 
@@ -182,7 +182,7 @@ class Comparison:
         if self._task is None:
             # Still in line, or just begun: there is nothing to end yet.
             self.run.status, self.live.phase = "stopped", "finished"
-        elif self._contest is not None:
-            self._contest.stop()
+        elif self._session is not None:
+            self._session.stop()
         else:
             self._task.cancel()

@@ -51,7 +51,7 @@ class Host:
             for leftover in self.config.state.glob("*.sock"):
                 leftover.unlink(missing_ok=True)
         self._idle_watch = asyncio.create_task(self.pool.stop_when_idle())
-        self._keep(self._idle_watch)
+        self._hold(self._idle_watch)
 
     async def close(self) -> None:
         """Stop the run and every engine."""
@@ -74,23 +74,23 @@ class Host:
         preset: str | None = None,
     ) -> Comparison:
         """A race, or a measured run; checked against what this host allows. Nothing has started yet."""
-        made = Comparison(self.config, self.pool, self.history, sides, workload, measurement, preset)
-        made.check()
-        return made
+        comparison = Comparison(self.config, self.pool, self.history, sides, workload, measurement, preset)
+        comparison.check()
+        return comparison
 
     def sweep_run(self, sweep: Sweep) -> SweepRun:
         """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet."""
-        made = SweepRun(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
-        made.check()
-        return made
+        run = SweepRun(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
+        run.check()
+        return run
 
     def estimate(self, sweep: Sweep) -> Estimate:
         """What is left of the sweep will take at most so long. Blocking: it may have to ask a runtime."""
         return estimate(self.history, sweep, self._device(sweep))
 
     def _device(self, sweep: Sweep) -> str:
-        own = [side.engine for side in sweep.case.sides if isinstance(side.engine, EngineSettings)]
-        return runtime.probe(self.config, own[0].runtime).device if own else "cpu"
+        names = [side.engine.runtime for side in sweep.case.sides if isinstance(side.engine, EngineSettings)]
+        return runtime.probe(self.config, names[0]).device if names else "cpu"
 
     def _show(self, comparison: Comparison) -> None:
         self.latest = comparison
@@ -102,20 +102,21 @@ class Host:
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[job.id] = job
-        self._keep(asyncio.create_task(self._execute(job, holder, wait, begun)))
+        self._hold(asyncio.create_task(self._execute(job, holder, wait, begun)))
         if not wait:
             await begun
 
     def followed(self, run_id: str) -> Comparison | None:
         """The comparison of that id, if it runs or waits here, or was the last to run."""
-        found = self.latest if self.latest is not None and self.latest.id == run_id else self._waiting.get(run_id)
-        return found if isinstance(found, Comparison) else None
+        last = self.latest
+        job = last if last is not None and last.id == run_id else self._waiting.get(run_id)
+        return job if isinstance(job, Comparison) else None
 
     def followed_sweep(self, sweep_id: str) -> SweepRun | None:
         """The sweep of that id, likewise."""
         last = self.latest_sweep
-        found = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
-        return found if isinstance(found, SweepRun) else None
+        job = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
+        return job if isinstance(job, SweepRun) else None
 
     async def _execute(
         self, job: Comparison | SweepRun, holder: Holder, wait: bool, begun: asyncio.Future[None]
@@ -138,7 +139,7 @@ class Host:
         finally:
             self._waiting.pop(job.id, None)
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
+    def _hold(self, task: asyncio.Task[None]) -> None:
         """The event loop holds tasks only weakly."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -49,14 +49,15 @@ def sampling_for(output_tokens: int | None) -> Sampling:
 
 
 async def drive(
-    endpoint: Endpoint, asked: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
+    endpoint: Endpoint, workload: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
 ) -> LoadTest:
     """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
     endpoint = endpoint.knowing(await probe(endpoint, sampling))
-    longest, tokens = endpoint.capabilities.max_model_len, max(p.sampled(sampling).max_tokens for p in asked)
+    longest = endpoint.capabilities.max_model_len
+    tokens = max(prompt.sampled(sampling).max_tokens for prompt in workload)
     if longest is not None and tokens >= longest:
         raise InvalidInput("load.too_long", tokens=tokens, longest=longest)
-    load = MeasuredLoad(endpoint, asked, sampling, profile, SEED, idle_timeout_s)
+    load = MeasuredLoad(endpoint, workload, sampling, profile, SEED, idle_timeout_s)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)

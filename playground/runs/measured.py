@@ -21,10 +21,10 @@ from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
 from playground.domain.stats.rounds import order_of, rounds_of, run_verdicts, settled
 from playground.load.client import MeasuredLoad
-from playground.runs.checks.client import OnProgress
 from playground.store import History
 
 from .checks import accuracy, answers, harness
+from .checks.client import OnProgress
 from .live import Live, Phase
 from .served_side import ServedSide
 from .session import RunSession, meanwhile
@@ -81,14 +81,14 @@ class Measured(RunSession):
             self._checking.cancel()
 
     async def _examine(self) -> None:
-        """What was asked for beside the figures: do the answers agree, and are they right?"""
+        """The checks beside the figures: do the answers agree, and are they right?"""
         endpoints, timeout_s = [served.endpoint for served in self._served_sides], self._config.request_timeout_s
         if self._plan.check_outputs:
-            conversations, given = answers_of(self._run)
+            conversations, sides_answers = answers_of(self._run)
             sampling = self._run.workload.sampling
             self._run.outputs = await self._checked(
                 "checking",
-                lambda heard: answers.examine(endpoints, conversations, sampling, given, timeout_s, heard),
+                lambda heard: answers.examine(endpoints, conversations, sampling, sides_answers, timeout_s, heard),
             )
         if self._plan.check_accuracy:
             self._run.accuracy = await self._checked(

@@ -51,8 +51,8 @@ class RunSession:
         self._served_sides = served_sides
         self._load: Load | MeasuredLoad | None = None
         # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
-        own = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
-        self._salted = len({settings.knobs.enable_prefix_caching for settings in own}) <= 1
+        engines = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
+        self._salted = len({settings.knobs.enable_prefix_caching for settings in engines}) <= 1
 
     async def execute(self) -> None:
         raise NotImplementedError
@@ -78,9 +78,9 @@ class RunSession:
     async def _sample(self, indices: Sequence[int]) -> None:
         assert self._live.since is not None
         while True:
-            found = await asyncio.gather(*(self._served_sides[index].sample() for index in indices))
+            sampled = await asyncio.gather(*(self._served_sides[index].sample() for index in indices))
             at = (time.monotonic() - self._live.since) * 1000
-            for index, counters in zip(indices, found, strict=True):
+            for index, counters in zip(indices, sampled, strict=True):
                 if counters is not None:
                     self._run.sides[index].samples.append(Sample(at, counters))
             await asyncio.sleep(SAMPLE_INTERVAL_S)

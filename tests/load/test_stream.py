@@ -32,7 +32,7 @@ def fed(data: bytes, size: int = 1) -> tuple[StreamReader, list[Delta]]:
     reader = StreamReader()
     for number, start in enumerate(range(0, len(data), size)):
         reader.feed(float(number), data[start : start + size])
-    return reader, reader.taken()
+    return reader, reader.take()
 
 
 def texts_of(deltas: list[Delta]) -> list[str]:

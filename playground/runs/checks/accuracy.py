@@ -22,8 +22,8 @@ from .client import OnProgress, Server, together
 
 FOLDER = Path(__file__).parent / "tasks"
 GREEDY = Sampling(max_tokens=24)
-# Shown before each question, so that also a small model answers in a word.
-SHOWN = (
+# Come before each question, so that also a small model answers in a word.
+EXAMPLES = (
     ("What is 10 + 5?", "15"),
     ("What is the capital of Italy?", "Rome"),
     ("Repeat exactly: tree house", "tree house"),
@@ -59,29 +59,30 @@ async def examine(
 ) -> AccuracyEvidence:
     """Every side's answer to every built-in task, at temperature 0. What an endpoint refuses, or is late with, is
     None; nothing of that raises. Cancel it to stop: requests under way are dropped."""
-    asked = tasks()
+    questions = tasks()
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(Server(endpoint, timeout_s)) for endpoint in sides]
-        found = await together([_said(server, task) for server in servers for task in asked], on_progress)
-    rows = tuple(tuple(found[start : start + len(asked)]) for start in range(0, len(found), len(asked)))
-    return AccuracyEvidence(asked, rows)
+        answers = await together([_said(server, task) for server in servers for task in questions], on_progress)
+    count = len(questions)
+    rows = tuple(tuple(answers[start : start + count]) for start in range(0, len(answers), count))
+    return AccuracyEvidence(questions, rows)
 
 
 async def _said(server: Server, task: Task) -> str | None:
     content = await server.answer(_conversation(task.question), GREEDY)
+    if content is None:
+        return None
     try:
-        found = None if content is None else _Answer.model_validate_json(content).choices[0]
+        choice = _Answer.model_validate_json(content).choices[0]
     except ValueError:
         return None
-    if found is None:
-        return None
-    return (found.message.content if found.message else found.text) or ""
+    return (choice.message.content if choice.message else choice.text) or ""
 
 
 def _conversation(question: str) -> Conversation:
     turns = [
         message
-        for asked, answered in SHOWN
-        for message in (ChatMessage(role="user", content=asked), ChatMessage(role="assistant", content=answered))
+        for example, answer in EXAMPLES
+        for message in (ChatMessage(role="user", content=example), ChatMessage(role="assistant", content=answer))
     ]
     return (*turns, ChatMessage(role="user", content=question))

@@ -87,16 +87,16 @@ async def _logprobs(
     places = set()
     for side in range(1, len(servers)):
         divergences = check_greedy(list(zip(answers[0], answers[side], strict=True))).divergences
-        for found in divergences[:LOOKED_INTO]:
-            places |= {(0, found.pair, found.position), (side, found.pair, found.position)}
+        for divergence in divergences[:LOOKED_INTO]:
+            places |= {(s, divergence.pair, divergence.position) for s in (0, side)}
 
     async def look(side: int, prompt: int, position: int) -> TopLogprobs | None:
         beginning = (answers[side][prompt] or ())[:position]
         top = await _next_token(servers[side], conversations[prompt], beginning)
         return None if top is None else TopLogprobs(side, prompt, position, top)
 
-    found_all = await together([look(*place) for place in sorted(places)], on_progress)
-    return tuple(found for found in found_all if found is not None)
+    tops = await together([look(*place) for place in sorted(places)], on_progress)
+    return tuple(top for top in tops if top is not None)
 
 
 async def _repeats(
@@ -108,12 +108,12 @@ async def _repeats(
     def drawn(seed: int) -> Sampling:
         return sampling.model_copy(update={"seed": seed, "max_tokens": min(sampling.max_tokens, REPEATED_TOKENS)})
 
-    asked = [
+    requests = [
         _ids(server, conversation, drawn(first + side * REPEATS + number))
         for side, server in enumerate(servers)
         for number in range(REPEATS)
     ]
-    answers = await together(asked, on_progress)
+    answers = await together(requests, on_progress)
     return tuple(
         Repeats(side, tuple(answers[side * REPEATS : (side + 1) * REPEATS])) for side in range(len(servers))
     )
@@ -121,8 +121,8 @@ async def _repeats(
 
 async def _ids(server: Server, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
     """The token ids of an answer."""
-    found = await _answer(server, conversation, sampling)
-    return found.choices[0].token_ids if found else None
+    answer = await _answer(server, conversation, sampling)
+    return answer.choices[0].token_ids if answer else None
 
 
 async def _next_token(server: Server, conversation: Conversation, beginning: TokenIds) -> dict[int, float] | None:
@@ -139,8 +139,8 @@ async def _next_token(server: Server, conversation: Conversation, beginning: Tok
         "logprobs": TOP,
         "return_tokens_as_token_ids": True,
     }
-    found = _read(await server.ask(PATHS["completions"], body))
-    return _top(found.choices[0].logprobs) if found else None
+    answer = _read(await server.ask(PATHS["completions"], body))
+    return _top(answer.choices[0].logprobs) if answer else None
 
 
 async def _answer(server: Server, conversation: Conversation, sampling: Sampling) -> _Answer | None:

@@ -1,4 +1,4 @@
-"""Has lm-evaluation-harness, where it is installed, ask all sides its tasks after the last round. Not timed.
+"""Runs lm-evaluation-harness, where it is installed, on all sides after the last round. Not timed.
 
 It runs as a command of its own and asks the sides' endpoints as any client does: the engines and the settings are
 those that were measured. Only tasks that have answers written are possible; speculation changes nothing else.
@@ -50,7 +50,7 @@ Key = tuple[str, str]
 
 
 @dataclass
-class InstalledHarness:
+class SideResults:
     """What one side came to. `scores`: task and metric -> question -> score; `lower`: where less is better."""
 
     version: str = ""
@@ -125,8 +125,8 @@ async def _unknown(names: Sequence[str]) -> list[str]:
                 async for line in run_lines(command, environment=environment(), folder=Path(empty)):
                     said.append(line)
         except subprocess.CalledProcessError:
-            if found := next(filter(None, map(NOT_FOUND.match, said)), None):
-                return found[1].split(", ")
+            if match := next(filter(None, map(NOT_FOUND.match, said)), None):
+                return match[1].split(", ")
             logger.warning("lm-evaluation-harness can't check tasks:\n%s", "\n".join(said[-KEPT_LINES:]))
         except (OSError, TimeoutError):
             logger.exception("lm-evaluation-harness can't check tasks")
@@ -138,7 +138,7 @@ async def examine(
 ) -> HarnessEvidence:
     """Every side's score of every question. What fails is told in `problem`, beside what was found before; nothing
     of that raises. Cancel it to stop: its command ends."""
-    found = [InstalledHarness() for _ in sides]
+    results = [SideResults() for _ in sides]
     problem: Message | None = None
     for index, endpoint in enumerate(sides):
 
@@ -148,21 +148,21 @@ async def examine(
                 on_progress(before * total + done, len(sides) * total)
 
         try:
-            found[index] = await _evaluated(plan, endpoint, timeout_s, hear)
+            results[index] = await _evaluated(plan, endpoint, timeout_s, hear)
         except HarnessFailed as error:
             label = run.sides[index].label
             logger.error("run %s: lm-evaluation-harness on %s:\n%s", run.id, label, "\n".join(error.said))
             problem = Message("harness.failed", {"side": label, "said": error.reason, "run": run.id})
             break
-    scores = tuple(_side_by_side(found))
+    scores = tuple(_side_by_side(results))
     if problem is None and not scores:
         problem = Message("harness.no_scores")
-    return HarnessEvidence(found[0].version, scores, problem)
+    return HarnessEvidence(results[0].version, scores, problem)
 
 
 async def _evaluated(
     plan: Harness, endpoint: Endpoint, timeout_s: float, hear: Callable[[int, int], None]
-) -> InstalledHarness:
+) -> SideResults:
     """Raises HarnessFailed."""
     with tempfile.TemporaryDirectory(prefix="harness-") as name:
         place = Path(name)
@@ -203,13 +203,13 @@ async def _finished(
 
 
 def progress(log: str) -> tuple[int, int]:
-    """(answered, asked) so far. It asks in groups, each with a bar of its own that begins at 0."""
+    """(answered, total) so far. It asks in groups, each with a bar of its own that begins at 0."""
     done = total = before = 0
-    for found in PROGRESS.finditer(log):
-        answered, asked = int(found[1]), int(found[2])
-        if answered < done or (asked != total and total):
+    for match in PROGRESS.finditer(log):
+        answered, questions = int(match[1]), int(match[2])
+        if answered < done or (questions != total and total):
             before += total
-        done, total = answered, asked
+        done, total = answered, questions
     return before + done, before + total
 
 
@@ -242,31 +242,31 @@ def _settings(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, out
 
 def environment() -> dict[str, str]:
     """Ours without its secrets: tasks are other people's code. A proxy is for data sets, not for loopback."""
-    kept = quiet_environment()
-    kept.pop("OPENAI_API_KEY", None)
-    given = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1")
-    direct = ",".join(filter(None, given))
-    return {**kept, "no_proxy": direct, "NO_PROXY": direct}
+    variables = quiet_environment()
+    variables.pop("OPENAI_API_KEY", None)
+    hosts = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1")
+    direct = ",".join(filter(None, hosts))
+    return {**variables, "no_proxy": direct, "NO_PROXY": direct}
 
 
-def _results(place: Path) -> InstalledHarness:
+def _results(place: Path) -> SideResults:
     """From the files that it leaves: one with all results, and for each task one with a line a question."""
     summary = next(place.rglob("results_*.json"), None)
     if summary is None:
         raise HarnessFailed(["no results"])
     results = json.loads(summary.read_text("utf-8"))
-    found = InstalledHarness(str(results.get("lm_eval_version", "")))
+    side = SideResults(str(results.get("lm_eval_version", "")))
     for file in sorted(place.rglob("samples_*.jsonl")):
         # samples_TASK_DATE.jsonl
         task = file.stem.removeprefix("samples_").rpartition("_")[0]
         # Not splitlines: an answer may hold other separators of lines.
         for line in filter(None, file.read_text("utf-8").split("\n")):
-            found.add(task, json.loads(line), results.get("higher_is_better", {}).get(task, {}))
-    return found
+            side.add(task, json.loads(line), results.get("higher_is_better", {}).get(task, {}))
+    return side
 
 
-def _side_by_side(sides: Sequence[InstalledHarness]) -> Iterator[HarnessScores]:
-    for key in dict.fromkeys(key for own in sides for key in own.scores):
-        questions = sorted({question for own in sides for question in own.scores.get(key, {})})
-        rows = tuple(tuple(own.scores.get(key, {}).get(question) for question in questions) for own in sides)
-        yield HarnessScores(*key, rows, higher_is_better=all(key not in own.lower for own in sides))
+def _side_by_side(sides: Sequence[SideResults]) -> Iterator[HarnessScores]:
+    for key in dict.fromkeys(key for side in sides for key in side.scores):
+        questions = sorted({question for side in sides for question in side.scores.get(key, {})})
+        rows = tuple(tuple(side.scores.get(key, {}).get(question) for question in questions) for side in sides)
+        yield HarnessScores(*key, rows, higher_is_better=all(key not in side.lower for side in sides))

@@ -30,7 +30,7 @@ from playground.report.conclusions import conclusions
 from playground.report.documents import compare_document
 from playground.report.tables import tables
 from playground.runs.checks import accuracy
-from playground.runs.checks.accuracy import SHOWN, examine, tasks
+from playground.runs.checks.accuracy import EXAMPLES, examine, tasks
 from playground.runs.checks.client import AT_ONCE
 from playground.runs.host import Host
 
@@ -57,7 +57,7 @@ def test_the_tasks() -> None:
     assert len(found) >= 60
     questions = [task.question for task in found]
     assert len(set(questions)) == len(questions)
-    assert not {asked for asked, _ in SHOWN} & set(questions)
+    assert not {example for example, _ in EXAMPLES} & set(questions)
     assert 10 <= sum(bool(re.search("[\u4e00-\u9fff]", question)) for question in questions) <= 20
     for task in found:
         assert task.accepted
@@ -258,7 +258,7 @@ async def test_every_side_gets_every_task(api: Any) -> None:
     assert sorted(map(question_of, bodies)) == sorted(task.question for task in tasks())
     assert {body["temperature"] for body in bodies} == {0}
     assert len({body["cache_salt"] for body in bodies}) == len(bodies)
-    assert all(SHOWN[0][0] in json.dumps(body) for body in bodies)
+    assert all(EXAMPLES[0][0] in json.dumps(body) for body in bodies)
 
 
 @pytest.mark.parametrize("content", ["not JSON", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}'])

@@ -155,7 +155,7 @@ def test_tasks_are_other_people_s_code(monkeypatch: pytest.MonkeyPatch) -> None:
 # What it leaves
 
 
-def left(place: Path, *samples: str, **summary: Any) -> harness.InstalledHarness:
+def left(place: Path, *samples: str, **summary: Any) -> harness.SideResults:
     (place / "results_now.json").write_text(json.dumps({"lm_eval_version": "0.4.13", **summary}))
     (place / "samples_two_words_2026-11-30T00-00-00.jsonl").write_text("".join(f"{line}\n" for line in samples))
     return harness._results(place)
@@ -179,7 +179,7 @@ def test_what_it_leaves_is_read(tmp_path: Path) -> None:
     )
     assert found.scores[("two_words", "exact_match")] == {1: 1.0, 0: 0.0}
     assert found.lower == {("two_words", "wer")}
-    exact, wer = harness._side_by_side([found, harness.InstalledHarness()])
+    exact, wer = harness._side_by_side([found, harness.SideResults()])
     assert (exact.scores, graded(exact)) == (((0.0, 1.0), (None, None)), False)
     # An error rate of 1 is not "right".
     assert graded(wer)
