@@ -10,21 +10,20 @@ from typing import Any, cast
 
 from .connection import connect, http_request
 from .output import emit
-from .sse import StreamError
-from .stream import StreamReader
+from .recording import Recording
 
 
 class Request(asyncio.Protocol):
     """One request on one connection."""
 
     def __init__(self, index: int, body: dict[str, Any], endpoint: dict[str, Any]) -> None:
-        self.index = index
         self.ended = asyncio.get_running_loop().create_future()
-        self._payload = http_request(endpoint, json.dumps(body).encode(), "close")
-        self._reader = StreamReader()
+        self._recording = Recording(index, 0, http_request(endpoint, json.dumps(body).encode(), "close"))
         self._transport: asyncio.Transport | None = None
-        self._sent = 0.0
-        self.last_byte = 0.0
+
+    @property
+    def last_byte(self) -> float:
+        return self._recording.last_byte
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's classes, only alike.
@@ -32,52 +31,38 @@ class Request(asyncio.Protocol):
 
     def send(self, start: float) -> None:
         assert self._transport is not None
-        self._sent = self.last_byte = time.perf_counter()
-        self._transport.write(self._payload)
-        emit({"event": "sent", "request": self.index, "at": (self._sent - start) * 1000})
+        request = self._recording
+        request.sent = time.perf_counter()
+        self._transport.write(request.payload)
+        emit({"event": "sent", "request": request.index, "at": (request.sent - start) * 1000})
 
     def data_received(self, data: bytes) -> None:
-        self.last_byte = now = time.perf_counter()
+        now, request = time.perf_counter(), self._recording
         if self.ended.done():
             return
-        fault: StreamError | None = None
-        try:
-            self._reader.feed((now - self._sent) * 1000, data)
-        except StreamError as problem:
-            fault = problem
-        for ms, tokens, text, ids in self._reader.take():
+        request.blocks.append((now, data))
+        request.read()
+        for ms, tokens, text, ids in request.take():
             chunk = {"ms": ms, "tokens": tokens, "text": text, "token_ids": ids}
-            emit({"event": "chunk", "request": self.index, **chunk})
-        if fault is not None:
-            self.end(fault.kind, fault.detail)
-        elif self._reader.finished:
-            self.end(None)
+            emit({"event": "chunk", "request": request.index, **chunk})
+        if request.finished:
+            self._report()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        try:
-            self._reader.eof()
-        except StreamError as problem:
-            self.end(problem.kind, problem.detail or str(exc or ""))
+        self.end("cut", str(exc or ""))
 
-    def end(self, kind: str | None, detail: str = "") -> None:
-        """Report the request's end, once, and close its connection."""
+    def end(self, kind: str, detail: str = "") -> None:
+        """Close the connection: what arrived is all there will be."""
+        self._recording.end(kind, detail)
+        self._report()
+
+    def _report(self) -> None:
         if self.ended.done():
             return
         self.ended.set_result(None)
         if self._transport is not None:
             self._transport.abort()
-        reader = self._reader
-        emit(
-            {
-                "event": "end",
-                "request": self.index,
-                "finish_reason": reader.finish_reason,
-                "prompt_tokens": reader.prompt_tokens,
-                "output_tokens": reader.output_tokens,
-                "speculation": reader.speculation,
-                "problem": None if kind is None else {"kind": kind, "detail": detail},
-            }
-        )
+        emit({"event": "end", "request": self._recording.index, **self._recording.outcome()})
 
 
 async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:

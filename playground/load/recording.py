@@ -1,4 +1,4 @@
-"""One measured request: its bytes with their arrival times first, what they mean afterwards."""
+"""One request: its bytes with their arrival times, and what they mean."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import time
 from typing import Any
 
 from .sse import StreamError
-from .stream import StreamReader
+from .stream import Delta, StreamReader
 
 # So many blocks are read between two looks at the clock: about a tenth of a millisecond.
 AT_ONCE = 32
 
 
 class Recording:
-    """`blocks` grows while the request runs; `read` may run while others do, a slice at a time."""
+    """`blocks` grows while the request runs. A race reads them as they come; measured mode once the request has
+    ended, a slice at a time while others run."""
 
     def __init__(self, index: int, prompt: int, payload: bytes) -> None:
         self.index = index
@@ -69,18 +70,28 @@ class Recording:
             return (problem.kind, problem.detail) if problem.kind == "http" else self._early or (problem.kind, "")
         return None
 
+    def take(self) -> list[Delta]:
+        """The deltas that were read and not taken yet."""
+        return self._reader.take()
+
     def event(self, start: float) -> dict[str, Any]:
-        """All of it, once it has ended and been read. Bytes and reader are let go."""
-        reader = self._reader
-        problem = self._problem()
-        reader.release()
-        self.blocks = []
+        """All of it, once it has ended and been read."""
         return {
             "event": "request",
             "request": self.index,
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
-            "chunks": reader.take(),
+            "chunks": self.take(),
+            **self.outcome(),
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """How it ended. Bytes and reader are let go."""
+        reader = self._reader
+        problem = self._problem()
+        reader.release()
+        self.blocks = []
+        return {
             "finish_reason": reader.finish_reason,
             "prompt_tokens": reader.prompt_tokens,
             "output_tokens": reader.output_tokens,
