@@ -76,7 +76,7 @@ class Guarded:
         return True
 
     def ask_to_end(self) -> None:
-        """Close the guard's standard input: it ends the whole group, first kindly."""
+        """Close the guard's standard input: it ends the whole group, with SIGTERM first."""
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -143,7 +143,7 @@ class DriverProcess:
         assert process.stdin is not None
         process.stdin.write(json.dumps(plan).encode() + b"\n")
         await process.stdin.drain()
-        # Standard input stays open: its end tells the driver that we are gone.
+        # Standard input stays open: its end tells the driver that this process is gone.
         return cls(process)
 
     async def events(self) -> AsyncIterator[dict[str, object]]:

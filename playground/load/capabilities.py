@@ -38,7 +38,7 @@ class _Answer:
 
     @property
     def cached_tokens(self) -> int | None:
-        """How much of the prompt came from the prefix cache; None where that is not told."""
+        """How much of the prompt came from the prefix cache; None where the endpoint does not say."""
         usages = [event.get("usage") or {} for event in self.events]
         details = [usage.get("prompt_tokens_details") for usage in usages]
         return next((detail.get("cached_tokens") for detail in reversed(details) if detail), None)
@@ -104,7 +104,7 @@ class _Requests:
         return names, _good(await self._send(names))
 
     async def ignores_salt(self, accepted: set[str], answer: _Answer) -> bool:
-        """Whether another salt still gets the same question from the prefix cache, where that is told."""
+        """Whether another salt still gets the same question from the prefix cache, where the endpoint says so."""
         return answer.cached_tokens is not None and bool(_good(await self._send(accepted)).cached_tokens)
 
     async def _send(self, names: set[str]) -> _Answer:

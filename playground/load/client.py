@@ -15,7 +15,7 @@ from .endpoint import Endpoint
 from .stream import as_count
 
 
-class _Driven:
+class _DriverRun:
     """A plan that the driver runs, once: its events, and the way to stop it."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class _Driven:
             self._driver.stop()
 
 
-class Load(_Driven):
+class RaceLoad(_DriverRun):
     """One plan under way: one request to each endpoint, all at once."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Load(_Driven):
         return index
 
 
-class MeasuredLoad(_Driven):
+class MeasuredLoad(_DriverRun):
     """A whole workload sent to one endpoint, as a profile says, stamped first and understood afterwards.
 
     The same prompts, sampling, profile and seed send the same requests in the same order at the same offsets.

@@ -41,7 +41,7 @@ async def connect(protocol: asyncio.Protocol, endpoint: dict[str, Any]) -> None:
 
 
 class Owner(Protocol):
-    """Who is told about a connection's requests. `last_byte` is when anything last arrived on any connection."""
+    """Learns how a connection's requests end. `last_byte` is when anything last arrived on any connection."""
 
     last_byte: float
 

@@ -27,7 +27,7 @@ class Capabilities:
     """What an endpoint does beyond the OpenAI API's core. vLLM does all of it, so all is the default.
 
     `token_ids` and `running_usage` were seen in an answer. The others were accepted, which is all one can see,
-    unless the endpoint told that a salt changed nothing. `refused` names sampling parameters.
+    unless the endpoint reported that a salt changed nothing. `refused` names sampling parameters.
     """
 
     token_ids: bool = True
@@ -108,8 +108,8 @@ class Endpoint:
         return f"curl --no-buffer{key} {shlex.quote(self.url + self.path)} --json {content}"
 
     def client(self, timeout_s: float, at_once: int | None = None) -> httpx.AsyncClient:
-        """For what is asked beside the measuring process, so many requests at once at most. A connection each: a
-        server may close one without a word. No proxies, since the driver knows none either."""
+        """A client for requests beside the measuring process, at most `at_once` at a time. A connection each: a
+        server may close an idle one without notice. No proxies, since the driver knows none either."""
         limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
         return httpx.AsyncClient(
             base_url=self.url,

@@ -14,8 +14,8 @@ BLOCK = 65536
 
 @asynccontextmanager
 async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
-    """Its base URL over TCP. For a Unix socket that of a port on loopback, which leads there meanwhile: whoever
-    else is on this machine could use it, too."""
+    """Its base URL over TCP. For a Unix socket this opens a port on loopback that leads there meanwhile: others on
+    this machine could use it, too."""
     if endpoint.uds is None:
         yield endpoint.url
         return
@@ -31,7 +31,7 @@ async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{endpoint.base_path}"
     finally:
         server.close()
-        # Not wait_closed: an engine that reads no more would keep its connection, and us, for ever.
+        # Not wait_closed: an engine that reads no more would keep its connection open, and this waiting, for ever.
         for task in served:
             task.cancel()
         await asyncio.gather(*served, return_exceptions=True)

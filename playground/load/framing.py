@@ -21,7 +21,7 @@ def may_end(block: bytes) -> bool:
 
 
 class Framing:
-    """One response: show it each block, and it tells whether the response has ended with it.
+    """One response: `ended` takes each block and says whether the response has ended with it.
 
     It may miss an end (trailers), never see one too early: a response without a known end lasts until the
     connection closes, and its reader decides.

@@ -66,7 +66,7 @@ class Request(asyncio.Protocol):
 
 
 async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:
-    """Send the plan's requests and report until each has ended, or until told to stop."""
+    """Send the plan's requests and report until each has ended, or until `stop` is set."""
     endpoints = plan["endpoints"]
     pairs = [
         (Request(index, item["body"], endpoints[item["endpoint"]]), endpoints[item["endpoint"]])

@@ -23,7 +23,7 @@ Delta = tuple[float, int | None, str, list[int] | None]
 
 
 class StreamReader:
-    """Feed it `(time, bytes)`; it collects what the response said.
+    """Collects what a response says, fed with the time and the bytes of each block.
 
     `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it.
     """
@@ -57,7 +57,7 @@ class StreamReader:
             raise StreamError("http", self._http_error())
 
     def take(self) -> list[Delta]:
-        """What has come since this was last asked; after a problem, what came before the fault."""
+        """The deltas since the last call; after a problem, those before the fault."""
         deltas, self._deltas = self._deltas, []
         return deltas
 

@@ -105,7 +105,7 @@ class Comparison:
             self._prompts = self._resolved(plan)
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a side's runtime does not have. Blocking: each is asked."""
+        """Raises InvalidInput for what a side's runtime does not have. Blocking: probes each."""
         planning.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
@@ -139,7 +139,7 @@ class Comparison:
             self.run.problem = self.run.problem or as_message(error, self.run.id)
         finally:
             try:
-                # Written first, told afterwards: who sees a finished run finds it in the history.
+                # Written first: who sees a finished run finds it in the history.
                 await asyncio.shield(self._finish(replace(self.run, status=status)))
             finally:
                 self.run.status, self.live.phase = status, "finished"

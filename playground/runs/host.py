@@ -26,7 +26,7 @@ CLOSE_S = 5.0
 
 
 class Host:
-    """Make one, `open` it inside the event loop that will use it, `close` it at the end."""
+    """Opened inside the event loop that will use it, closed at the end."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -45,7 +45,7 @@ class Host:
             return
         self.loop = asyncio.get_running_loop()
         self.config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Whoever holds this lock has a run that may still be going on.
+        # The process that holds this lock has a run that may still be going on.
         with contextlib.suppress(filelock.Timeout), filelock.FileLock(self.config.state / "host.lock", timeout=0):
             self.history.mark_interrupted()
             for leftover in self.config.state.glob("*.sock"):
@@ -59,7 +59,7 @@ class Host:
         for job in under_way:
             job.stop()
         if under_way:
-            # Kindly first: what arrived so far is written down.
+            # They end by themselves first: what arrived so far is saved.
             await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
         for task in self._tasks:
             task.cancel()

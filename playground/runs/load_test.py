@@ -1,4 +1,4 @@
-"""An endpoint that already runs, driven without the rest: what `python -m playground load` does."""
+"""Drives an endpoint that already runs, without engines or history: `python -m playground load`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:
-    """With a number of output tokens, exactly so many are asked for: the answer's own end is ignored."""
+    """With a number of output tokens, requests ask for exactly so many: the end-of-sequence token is ignored."""
     return Sampling() if output_tokens is None else Sampling(max_tokens=output_tokens, ignore_eos=True)
 
 

@@ -235,7 +235,7 @@ def _warm_up_profile(profile: LoadProfile) -> ConcurrencyProfile:
 
 @contextmanager
 def _stopped_after(load: MeasuredLoad, seconds: float) -> Iterator[asyncio.Event]:
-    """Stop the load if it still runs then: an endpoint may keep a stream alive for ever. The event tells of it."""
+    """Stop the load if it still runs then: an endpoint may keep a stream alive for ever. The event is set then."""
     overdue = asyncio.Event()
 
     def stop() -> None:

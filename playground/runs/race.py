@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Trial
 from playground.domain.spec.workload import Sampling
-from playground.load.client import Load
+from playground.load.client import RaceLoad
 
 from .served_side import ServedSide
 from .session import RunSession
@@ -45,10 +45,10 @@ class Race(RunSession):
             self._run.problem = load.traces[0].problem
             raise PlaygroundError("run.all_failed")
 
-    def _new_load(self, served_sides: Sequence[ServedSide], sampling: Sampling) -> Load:
+    def _new_load(self, served_sides: Sequence[ServedSide], sampling: Sampling) -> RaceLoad:
         endpoints = [served.endpoint for served in served_sides]
         conversation = self._run.workload.conversation
-        return Load(endpoints, conversation, sampling, self._config.request_timeout_s, salted=self._salted)
+        return RaceLoad(endpoints, conversation, sampling, self._config.request_timeout_s, salted=self._salted)
 
     async def _warm_up(self) -> None:
         """A new engine's first request pays for what is compiled on first use: it must not be the one on show."""

@@ -13,7 +13,7 @@ from playground.config import Config
 from playground.domain.record.counters import Sample
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.settings import EngineSettings
-from playground.load.client import Load, MeasuredLoad
+from playground.load.client import MeasuredLoad, RaceLoad
 from playground.store import History
 
 from .live import Live
@@ -24,7 +24,7 @@ DEATH_S = 5.0
 # Problems that the death of an engine brings about.
 BROKEN = ("stream.cut", "stream.connect", "stream.engine")
 
-LoadT = TypeVar("LoadT", Load, MeasuredLoad)
+LoadT = TypeVar("LoadT", RaceLoad, MeasuredLoad)
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ class RunSession:
         self._live = live
         self._run = live.run
         self._served_sides = served_sides
-        self._load: Load | MeasuredLoad | None = None
+        self._load: RaceLoad | MeasuredLoad | None = None
         # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
         engines = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
         self._salted = len({settings.knobs.enable_prefix_caching for settings in engines}) <= 1

@@ -140,11 +140,11 @@ def sweeps(db: Database) -> None:
 
 @migrations(name="007_accuracy")
 def accuracy(db: Database) -> None:
-    """What the accuracy check asked, and every side's answers."""
+    """The questions of the accuracy check, and every side's answers."""
     db.table("runs").add_column("accuracy", str)
 
 
 @migrations(name="008_harness")
 def harness(db: Database) -> None:
-    """What lm-evaluation-harness came to."""
+    """The scores of lm-evaluation-harness."""
     db.table("runs").add_column("harness", str)

@@ -1,4 +1,4 @@
-"""The load driver as the playground uses it: by `Load`, in its own process, against a server that misbehaves."""
+"""The load driver as the playground uses it: by `RaceLoad`, in its own process, against a bad server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from playground.domain.record.metrics import request_figures
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.i18n import LOCALES, say_message
-from playground.load.client import Load
+from playground.load.client import RaceLoad
 from playground.load.endpoint import Endpoint
 
 CONVERSATION = (ChatMessage(role="system", content="Be brief."), ChatMessage(role="user", content="你好 👋"))
@@ -34,11 +34,11 @@ def serve(request: pytest.FixtureRequest, config: Config) -> Serve:
     return lambda script: FakeServer(script, uds=config.state / "e.sock" if request.param == "uds" else None)
 
 
-def load_for(*endpoints: Endpoint, idle_timeout_s: float = 60) -> Load:
-    return Load(endpoints, CONVERSATION, Sampling(max_tokens=8, stop=("END",)), idle_timeout_s)
+def load_for(*endpoints: Endpoint, idle_timeout_s: float = 60) -> RaceLoad:
+    return RaceLoad(endpoints, CONVERSATION, Sampling(max_tokens=8, stop=("END",)), idle_timeout_s)
 
 
-async def drive(load: Load) -> RequestTrace:
+async def drive(load: RaceLoad) -> RequestTrace:
     async for _ in load.run():
         pass
     return load.traces[0]
@@ -477,11 +477,11 @@ def _drivers(parent: int) -> list[psutil.Process]:
 PARENT = """
 import asyncio, sys
 from playground.domain.spec.workload import ChatMessage, Sampling
-from playground.load.client import Load
+from playground.load.client import RaceLoad
 from playground.load.endpoint import Endpoint
 
 async def main():
-    load = Load([Endpoint("m", uds=sys.argv[1])], (ChatMessage(role="user", content="x"),), Sampling(), 60)
+    load = RaceLoad([Endpoint("m", uds=sys.argv[1])], (ChatMessage(role="user", content="x"),), Sampling(), 60)
     async for _ in load.run():
         print("going", flush=True)
 

@@ -1,1 +1,1 @@
-"""What is asked of the sides after the last round. Nothing here is timed."""
+"""Checks of the sides' answers after the last round. Nothing here is timed."""

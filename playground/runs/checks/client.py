@@ -48,7 +48,7 @@ class Server:
 
 
 async def together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
-    """All results, in order. `on_progress` hears how many are there, and of how many."""
+    """All results, in order. `on_progress` gets how many are there, and of how many."""
     answered = count(1)
     on_progress(0, len(jobs))
     async with asyncio.TaskGroup() as group:

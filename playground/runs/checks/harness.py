@@ -43,7 +43,7 @@ REQUEST_ERROR = re.compile(r"\S*(ClientResponseError|HTTPError|RetryError|Timeou
 POLL_S = 0.5
 # Its list of tasks takes it about ten seconds.
 LOOKING_UP_S = 120.0
-# For each side: no set of tasks may hold the engines for ever.
+# For each side: a set of tasks must not hold the engines without end.
 LONGEST_S = 3600.0
 KEPT_LINES = 200
 Key = tuple[str, str]
@@ -92,13 +92,13 @@ def installed() -> str | None:
 
 
 def check(plan: Harness | None) -> None:
-    """Raises InvalidInput where it is asked for and not there."""
+    """Raises InvalidInput where the plan needs it and it is not installed."""
     if plan is not None and installed() is None:
         raise InvalidInput("harness.not_installed")
 
 
 async def check_tasks(plan: Harness | None) -> None:
-    """Raises InvalidInput for tasks that it does not know. It is asked, which takes some ten seconds."""
+    """Raises InvalidInput for tasks that it does not know. Runs it, which takes some ten seconds."""
     if plan is None:
         return
     files = [task for task in plan.tasks if _is_file(task)]
@@ -143,7 +143,7 @@ async def examine(
     for index, endpoint in enumerate(sides):
 
         def hear(done: int, total: int, before: int = index) -> None:
-            # Each side is asked the same. How much that is shows once it asks.
+            # Each side gets the same questions. Their number shows with the first request.
             if total:
                 on_progress(before * total + done, len(sides) * total)
 
