@@ -26,6 +26,12 @@ def signal_name(code: int) -> str | None:
         return None
 
 
+def exit_code_text(code: int) -> str:
+    """The exit code, with the name of the signal that it stands for."""
+    name = signal_name(code)
+    return str(code) if name is None else f"{code}, {name}"
+
+
 def ended_by_signal(code: int) -> Message | None:
     """What to say of a process that a signal ended; None of one that ended by itself."""
     name = signal_name(code)

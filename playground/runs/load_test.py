@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from playground.domain.spec.workload import ChatMessage, LoadProfile, Prompt, Sa
 from playground.load.capabilities import probe
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Endpoint
+from playground.processes import exit_code_text
 
 PROMPT = "Tell a long story about the keeper of a lighthouse and the sea."
 SEED = 0
@@ -61,8 +63,11 @@ async def drive(
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)
-    async for _ in load.run():
-        pass
+    try:
+        async for _ in load.run():
+            pass
+    except subprocess.CalledProcessError as error:
+        raise WorkFailed("load.driver_died", code=exit_code_text(error.returncode)) from error
     driven = LoadTest(endpoint, profile, load.in_order, load.client_cpu_s, load.wall_s)
     if not driven.traces:
         raise WorkFailed("load.nothing_sent")

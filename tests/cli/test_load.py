@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support.fake_server import FakeServer, Reply, Script, Steady, payload, token
 from support.load_command import command
@@ -157,6 +159,22 @@ async def test_every_request_failing_is_exit_code_1_with_a_document() -> None:
     assert code == 1
     assert check("load", json.loads(out))["figures"]["errors"] == {"cut": 2}
     assert "No request was answered" in err
+
+
+async def test_a_driver_ended_by_a_signal_is_told_so() -> None:
+    async with paced(first_ms=1, gap_ms=10) as seen:
+        url = f"http://127.0.0.1:{seen.endpoint.port}"
+        arguments = ["--base-url", url, "--model=paced", "--output-tokens=1000"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "playground", "load", *arguments, stderr=asyncio.subprocess.PIPE
+        )
+        await until(lambda: any(answer.tokens == 1000 and len(answer.written) > 3 for answer in seen.answers))
+        [driver] = psutil.Process(process.pid).children()
+        driver.send_signal(signal.SIGILL)
+        _, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert "SIGILL" in err.decode()
+    assert "Traceback" not in err.decode()
 
 
 async def test_sigint_keeps_what_came() -> None:
