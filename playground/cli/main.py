@@ -23,8 +23,7 @@ from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.load.endpoint import Endpoint
-from playground.report import preflight as preflight_report
-from playground.report.documents import compare_document, load_document, summary_document
+from playground.report.documents import compare_document, load_document, preflight_document, summary_document
 from playground.runs import load_test, preflight
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
@@ -228,7 +227,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     # The same checks as before a run.
     run = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
     checks = preflight.examine(config, run)
-    print_json(preflight_report.document(checks)) if arguments.json else print_preflight(checks)
+    print_json(preflight_document(checks)) if arguments.json else print_preflight(checks)
     return 0
 
 

@@ -1,10 +1,9 @@
-"""A check before the start, as a person and as a program reads it."""
+"""A check before the start, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
 from playground.domain.fit.issue import Changes, FitIssue
 from playground.domain.fit.memory import GIB, Need
@@ -13,7 +12,6 @@ from playground.domain.spec.change import Change
 from playground.i18n import Locale, say, say_message
 from playground.runs.preflight import SideCheck
 
-SCHEMA_VERSION = 1
 FIXED_PARTS = ("weights", "draft_weights", "activations", "cuda_graphs", "other")
 FITS = {True: "preflight.fits", False: "preflight.fits_not", None: "preflight.fits_unknown"}
 VERDICTS: dict[PairVerdict, str] = {
@@ -80,53 +78,3 @@ def _change(change: Change, locale: Locale) -> str:
 
 def _joined(message_id: str, texts: Iterable[str], locale: Locale) -> str:
     return reduce(lambda one, other: say(message_id, locale, one=one, other=other), texts)
-
-
-def document(checks: Sequence[SideCheck], locale: Locale = "en") -> dict[str, Any]:
-    """What `preflight --json` prints (playground/schema.json): bytes, null where unknown."""
-    return {"schema": SCHEMA_VERSION, "sides": [_side(check, locale) for check in checks]}
-
-
-def _side(check: SideCheck, locale: Locale) -> dict[str, Any]:
-    need, device, pair = check.need, check.device, check.pair
-    needed = need and {
-        **{name: getattr(need, name) for name in FIXED_PARTS},
-        "kv_cache": need.kv_least,
-        "total": need.total,
-    }
-    cache = need and {
-        "available_bytes": max(need.kv_available, 0),
-        "bytes_per_token": need.kv_per_token,
-        "sequence_tokens": need.length,
-        "sequences": need.sequences,
-    }
-    return {
-        "label": check.label,
-        "fits": check.fits,
-        "device": device
-        and {"name": device.name, "total_bytes": device.total_bytes, "free_bytes": device.free_bytes},
-        "needed_bytes": needed,
-        "available_bytes": need and need.budget,
-        "kv_cache": cache,
-        "pair": pair
-        and {
-            "method": pair.method,
-            "verdict": pair.verdict,
-            "equal_ids": pair.equal_ids,
-            "size_ratio": pair.size_ratio,
-            "reasons": [say_message(issue.problem, locale) for issue in pair.issues],
-        },
-        "problems": [_problem(issue, locale) for issue in check.issues],
-    }
-
-
-def _problem(issue: FitIssue, locale: Locale) -> dict[str, Any]:
-    return {
-        "id": issue.problem.message_id,
-        "message": say_message(issue.problem, locale),
-        "level": issue.level,
-        "certain": issue.certain,
-        "changes": [
-            [{"key": change.key, "value": change.value} for change in remedy] for remedy in issue.remedies
-        ],
-    }

@@ -1,8 +1,7 @@
-"""A sweep as sentences, and as the JSON document that `playground/schema.json` describes."""
+"""A sweep as sentences, and as a JSON document."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from playground.domain.message import Message
@@ -15,7 +14,14 @@ from playground.domain.sweep.result import PointResult
 from playground.i18n import Locale, say_message
 
 from .claims import claim_of
-from .documents import SCHEMA_VERSION, claim_document, message_document, side_figures_document, verdict_document
+from .documents.parts import (
+    SCHEMA_VERSION,
+    claim_document,
+    message_document,
+    side_figures_document,
+    verdict_document,
+)
+from .documents.sweep import PointDocument, SweepDocument, SweepPlanDocument
 from .findings import sweep_findings
 
 # Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
@@ -93,11 +99,20 @@ def _theory(analysis: SweepAnalysis) -> list[Message]:
     return sentences + [sentence for finding in findings for sentence in finding.sentences]
 
 
-def plan_document(estimate: Estimate) -> dict[str, Any]:
-    return {"schema": SCHEMA_VERSION, **asdict(estimate)}
+def plan_document(estimate: Estimate) -> SweepPlanDocument:
+    return {
+        "schema": SCHEMA_VERSION,
+        "points": estimate.points,
+        "fitting": estimate.fitting,
+        "engine_starts": estimate.engine_starts,
+        "start_s": estimate.start_s,
+        "known_starts": estimate.known_starts,
+        "point_s": estimate.point_s,
+        "total_s": estimate.total_s,
+    }
 
 
-def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> dict[str, Any]:
+def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocument:
     sweep, best = analysis.sweep, analysis.recommendation
     errors = accuracy(analysis.prediction_errors)
     values = _named(sweep, best.values) if isinstance(best.values, tuple) else best.values
@@ -121,7 +136,7 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> dict[str, 
     }
 
 
-def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> dict[str, Any]:
+def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> PointDocument:
     return {
         "values": _named(analysis.sweep, point.values),
         "run_id": point.run_id,

@@ -1,4 +1,4 @@
-"""Every JSON document of the command line is what playground/schema.json says."""
+"""Every JSON document of the command line is what schema.json says, and schema.json is what the types say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,17 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import SPECULATION_METHODS, EngineSettings, Knobs
 from playground.domain.spec.workload import Sampling, Workload
 from playground.report.documents import compare_document, outputs_document
+from playground.report.schema import FILE, schema_text
 from playground.store import History
+
+
+def checked_outputs(documents: list[Any]) -> list[Any]:
+    return [check("agreement", document) for document in documents]
+
+
+def test_the_written_schema_is_what_the_types_say() -> None:
+    """`python -m playground.report.schema` writes it anew."""
+    assert FILE.read_text(encoding="utf-8") == schema_text()
 
 
 def test_schema_is_valid() -> None:
@@ -70,7 +80,7 @@ def test_outputs_at_temperature_0() -> None:
     logprobs = (TopLogprobs(0, 0, 1, {2: -0.9, 3: -0.8}), TopLogprobs(1, 0, 1, {3: -0.7, 2: -0.8}))
     answers: list[list[list[int] | None]] = [[[1, 2], [4], None], [[1, 3], [4, 5], [6]]]
     found = agreements(answers, OutputEvidence(logprobs), ["float32", "bfloat16"], temperature=0)
-    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"]))
+    (told,) = checked_outputs(outputs_document(found, ["off", "n-gram"]))
     assert (told["side"], told["baseline"], told["compared"], told["identical"]) == ("n-gram", "off", 2, 0)
     assert (told["near_tie_nats"], told["sampled"]) == (0.25, None)
     near, ended = told["divergences"]
@@ -83,7 +93,7 @@ def test_outputs_at_temperature_0() -> None:
 def test_outputs_above_temperature_0(count: int) -> None:
     repeats = tuple(Repeats(side, ((1, 2),) * count) for side in (0, 1))
     found = agreements([[], []], OutputEvidence(repeats=repeats), [None, None], temperature=1)
-    (told,) = check("outputs", outputs_document(found, ["off", "n-gram"], "zh-CN"))
+    (told,) = checked_outputs(outputs_document(found, ["off", "n-gram"], "zh-CN"))
     assert (told["compared"], told["identical"], told["divergences"]) == (None, None, [])
     assert told["sampled"]["samples"] == [count, count]
     assert told["sampled"]["p_value"] == (1 if count == 20 else None)
@@ -111,17 +121,18 @@ def test_schema_refuses(spoil: Callable[[Any], Any]) -> None:
 
 
 def test_every_knob_and_method_is_described() -> None:
-    described = SCHEMA["$defs"]["speculation"]["oneOf"]
+    definitions = SCHEMA["$defs"]
+    settings = definitions["engine_settings"]["properties"]
     fields: dict[str, set[str]] = {}
-    for method in described:
-        names = method["properties"]["method"]
-        for name in [names["const"]] if "const" in names else names["enum"]:
-            fields[name] = set(method["properties"])
+    for reference in settings["speculation"]["oneOf"]:
+        method = definitions[reference["$ref"].rpartition("/")[2]]["properties"]
+        for name in [method["method"]["const"]] if "const" in method["method"] else method["method"]["enum"]:
+            fields[name] = set(method)
     assert fields == {name: set(model.model_fields) for name, model in SPECULATION_METHODS.items()}
-    assert set(SCHEMA["$defs"]["knobs"]["properties"]) == set(Knobs.model_fields)
-    assert set(SCHEMA["$defs"]["settings"]["properties"]) == set(EngineSettings.model_fields)
-    assert set(SCHEMA["$defs"]["sampling"]["properties"]) == set(Sampling.model_fields)
-    assert set(SCHEMA["$defs"]["workload"]["properties"]) == set(Workload.model_fields)
+    assert set(definitions["knobs"]["properties"]) == set(Knobs.model_fields)
+    assert set(settings) == set(EngineSettings.model_fields)
+    assert set(definitions["sampling"]["properties"]) == set(Sampling.model_fields)
+    assert set(definitions["workload"]["properties"]) == set(Workload.model_fields)
 
 
 @pytest.mark.parametrize("name", presets.names())

@@ -25,6 +25,7 @@ from playground.engine.runtime import Runtime
 from playground.i18n import LOCALES, say_message
 from playground.presets import Side
 from playground.report import preflight as preflight_report
+from playground.report.documents import preflight_document
 from playground.runs import preflight
 from playground.runs.host import Host
 from playground.runs.planning import PlannedEngine
@@ -162,7 +163,7 @@ def all_kinds(config: Config) -> list[SideCheck]:
 
 
 def test_the_document_is_what_the_schema_says(config: Config) -> None:
-    document = check("preflight", preflight_report.document(all_kinds(config)))
+    document = check("preflight", preflight_document(all_kinds(config)))
     fits, huge, stranger, absent = document["sides"]
     assert [side["fits"] for side in document["sides"]] == [True, False, True, None]
     assert fits["needed_bytes"]["total"] <= fits["available_bytes"]
@@ -314,7 +315,7 @@ def test_an_odd_model_is_told_and_never_refused(
     assert "MemoryError: odd" in caplog.text
     for locale in LOCALES:
         assert preflight_report.reasons(bad, locale)
-    check("preflight", preflight_report.document([good, bad]))
+    check("preflight", preflight_document([good, bad]))
 
 
 @pytest.mark.parametrize("size", [2**31, 0, -3])

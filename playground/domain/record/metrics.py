@@ -13,23 +13,30 @@ from functools import reduce
 from itertools import pairwise, zip_longest
 from operator import add
 from statistics import fmean, quantiles
+from typing import Annotated
+
+from pydantic import Field
 
 from playground.domain.record.counters import Counters
 from playground.domain.record.run import SideRecord, Trial
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.workload import Limits, Objective
 
+NotNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """Mean and percentiles of one figure; percentiles interpolate linearly between order statistics."""
 
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    n: int
+    mean: NotNegative
+    p50: NotNegative
+    p90: NotNegative
+    p95: NotNegative
+    p99: NotNegative
+    n: Annotated[int, Field(ge=1)]
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Distribution | None:
@@ -145,18 +152,18 @@ class SideFigures:
     itl_ms: Distribution | None
     chunk_gap_ms: Distribution | None
     e2el_ms: Distribution | None
-    output_tokens_per_s: float | None
-    total_tokens_per_s: float | None
-    requests_per_s: float | None
-    goodput_requests_per_s: float | None
-    acceptance_rate: float | None
-    acceptance_rate_per_position: tuple[float, ...] | None
-    mean_acceptance_length: float | None
-    draft_coverage: float | None
-    tokens_per_step: float | None
-    output_tokens: int | None
-    requests: int
-    errors: dict[str, int]
+    output_tokens_per_s: NotNegative | None
+    total_tokens_per_s: NotNegative | None
+    requests_per_s: NotNegative | None
+    goodput_requests_per_s: NotNegative | None
+    acceptance_rate: NotNegative | None
+    acceptance_rate_per_position: tuple[NotNegative, ...] | None
+    mean_acceptance_length: NotNegative | None
+    draft_coverage: Share | None
+    tokens_per_step: NotNegative | None
+    output_tokens: Count | None
+    requests: Count
+    errors: dict[Annotated[str, Field(pattern="^[a-z_.]+$")], Annotated[int, Field(ge=1)]]
     approximate: bool = False
 
 

@@ -1,0 +1,19 @@
+"""What the command line prints with --json and the page exports: plain dictionaries of a published shape."""
+
+from __future__ import annotations
+
+from .answers import outputs_document
+from .comparison import compare_document
+from .others import load_document, summary_document
+from .parts import SCHEMA_VERSION, json_text
+from .preflight import preflight_document
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "compare_document",
+    "json_text",
+    "load_document",
+    "outputs_document",
+    "preflight_document",
+    "summary_document",
+]

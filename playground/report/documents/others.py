@@ -1,0 +1,88 @@
+"""The smaller documents: a load test, one line of the history, a check of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from playground.domain.record.metrics import NotNegative, trace_figures
+from playground.domain.record.run import Mode, Status
+from playground.runs.load_test import LoadTest
+from playground.store import Summary
+
+from .parts import (
+    SCHEMA_VERSION,
+    ProfileDocument,
+    SchemaVersion,
+    SideFiguresDocument,
+    Time,
+    dumped,
+    side_figures_document,
+)
+
+
+class LoadDocument(TypedDict):
+    """load --json."""
+
+    schema: SchemaVersion
+    url: str
+    """The base URL."""
+    model: str
+    profile: ProfileDocument
+    figures: SideFiguresDocument
+    client_cpu_s: NotNegative | None
+    """Processor time of the measuring process from the first send until all was parsed."""
+    wall_s: NotNegative | None
+    """From the first send to the last byte."""
+
+
+class CheckDocument(TypedDict):
+    state: Literal["ok", "note", "broken"]
+    """note: works, but."""
+    id: str
+    message: str
+
+
+class SummaryDocument(TypedDict):
+    id: str
+    created_at: Time
+    mode: Annotated[str, dumped(Mode)]
+    status: Annotated[str, dumped(Status)]
+    preset: str | None
+    prompt: str
+    labels: Annotated[Sequence[str], Field(min_length=1, max_length=4)]
+    """In the order of the sides."""
+    models: Annotated[Sequence[str], Field(min_length=1)]
+    """Targets and drafts, each once."""
+
+
+HistoryListDocument = Annotated[list[SummaryDocument], Field(description="history list --json: newest first.")]
+DoctorDocument = Annotated[list[CheckDocument], Field(min_length=1, description="doctor --json.")]
+
+
+def load_document(test: LoadTest) -> LoadDocument:
+    return {
+        "schema": SCHEMA_VERSION,
+        "url": test.endpoint.url,
+        "model": test.endpoint.model,
+        "profile": test.profile.model_dump(mode="json", exclude_none=True),
+        "figures": side_figures_document(trace_figures(test.traces)),
+        "client_cpu_s": test.client_cpu_s,
+        "wall_s": test.wall_s,
+    }
+
+
+def summary_document(summary: Summary) -> SummaryDocument:
+    return {
+        "id": summary.id,
+        "created_at": summary.created_at,
+        "mode": summary.mode,
+        "status": summary.status,
+        "preset": summary.preset,
+        "prompt": summary.prompt,
+        "labels": summary.labels,
+        "models": summary.models,
+    }

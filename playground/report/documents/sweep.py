@@ -1,0 +1,83 @@
+"""The documents of a sweep and of its plan: what `playground.report.sweep` builds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from playground.domain.record.run import Status
+from playground.domain.spec.change import Value
+from playground.domain.spec.workload import Objective
+
+from .parts import ClaimDocument, Interval, MessageDocument, SchemaVersion, SideFiguresDocument, VerdictDocument
+
+
+class KnobDocument(TypedDict):
+    name: str
+    side: str | None
+    """null: every side that has the knob, or the workload."""
+    values: list[Value]
+
+
+class PredictionDocument(TypedDict):
+    kind: Literal["fit", "band"]
+    speed_up: float | None
+    """null for a band"""
+    interval: Interval | None
+
+
+class PointDocument(TypedDict):
+    values: dict[str, Value]
+    """By the knob as it is typed."""
+    run_id: str | None
+    """null: not measured yet."""
+    sides: dict[str, SideFiguresDocument]
+    predicted: dict[str, PredictionDocument]
+    """By side: the speed-up that the other points make likely."""
+    verdicts: list[VerdictDocument]
+    problem: MessageDocument | None
+
+
+class RecommendedDocument(TypedDict):
+    values: dict[str, Value] | Literal["off"] | None
+    side: str | None
+    reason: str
+
+
+class SweepDocument(TypedDict):
+    """`sweep`: one comparison a point."""
+
+    schema: SchemaVersion
+    run_id: str
+    created_at: str
+    status: Status
+    """interrupted: the playground's process ended during the run."""
+    preset: str | None
+    objective: Objective
+    search: bool
+    """True: looks for the best values; most points are never measured."""
+    synthetic: bool
+    """True: the engine accepted as many drafts as it was told; the speed is real, the text means nothing."""
+    knobs: Annotated[list[KnobDocument], Field(min_length=1, max_length=4)]
+    points: list[PointDocument]
+    recommended: RecommendedDocument
+    prediction_error: str | None
+    claim: ClaimDocument | None
+    problem: MessageDocument | None
+
+
+class SweepPlanDocument(TypedDict):
+    """`sweep --plan`: what it will take at most."""
+
+    schema: SchemaVersion
+    points: int
+    fitting: int
+    """How many of them there is time for."""
+    engine_starts: int
+    start_s: float
+    known_starts: int
+    """Earlier starts on this host that start_s is the median of; 0: a rule of thumb."""
+    point_s: float
+    total_s: float
