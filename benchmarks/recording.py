@@ -62,8 +62,8 @@ async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
     places = {str(host.config.models): "MODELS", str(host.config.state): "STATE", sys.executable: "python"}
     race = compare_document(await finished(host, preset, None))
     run = await finished(host, preset, preset.measurement)
-    for sentence in conclusions(run):
-        print("  " + say_message(sentence))
+    for conclusion in conclusions(run):
+        print("  " + say_message(conclusion.sentence))
     measured = compare_document(run)
     for side in measured["sides"]:
         # Raw timings of some hundred requests: too much to keep beside the code.

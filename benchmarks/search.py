@@ -167,8 +167,8 @@ async def tell_apart(grid: Sweep, best: int, chosen: int) -> None:
         await held(host, comparison)
     if comparison.run.status != "done":
         raise SystemExit(f"the last comparison ended as {comparison.run.status}: {comparison.run.problem}")
-    for sentence in conclusions(comparison.run):
-        print(say_message(sentence))
+    for conclusion in conclusions(comparison.run):
+        print(say_message(conclusion.sentence))
 
 
 def record(grid: Sweep, seconds: float) -> None:

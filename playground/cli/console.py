@@ -48,8 +48,8 @@ def print_run(run: Run) -> None:
     if run.problem is not None:
         print(say_message(run.problem))
     _print_lines(remedy_lines(run))
-    for sentence in conclusions(run):
-        print(say_message(sentence))
+    for conclusion in conclusions(run):
+        print(say_message(conclusion.sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
     for found in findings(run):

@@ -2,78 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from playground.domain.answers.accuracy import statements
 from playground.domain.answers.agreement import run_agreements
 from playground.domain.answers.harness import harness_statements
 from playground.domain.message import Message
 from playground.domain.record.run import Run
-from playground.domain.stats.rounds import ending, rounds_of, run_verdicts
-from playground.domain.stats.verdicts import compare, headline
+from playground.domain.stats.rounds import Round, ending, rounds_of, run_verdicts
+from playground.domain.stats.verdicts import Verdict, compare, headline
 
 from .claims import claim_of
-from .findings import drift_of
+from .findings import tells_of_drift
+
+Kind = Literal["headline", "note", "failures", "ending", "answers", "accuracy", "claim"]
 
 
-def conclusions(run: Run) -> list[Message]:
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """One sentence and what it is about. `headline`: the verdict on a side; `note`: what to know besides."""
+
+    kind: Kind
+    sentence: Message
+
+
+def conclusions(run: Run) -> list[Conclusion]:
     """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
     answers agree, how accurate they are, and what becomes of the claim that the preset is about."""
-    plan = run.measurement
     rounds = rounds_of(run)
-    found = run_verdicts(run, rounds)
-    sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
+    verdicts = run_verdicts(run, rounds)
     # Once the run has ended, drift and failures are findings, with what to do about them.
     ended = run.status != "running"
-    overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
-    sentences = []
-    for verdict in found:
-        sentences.append(headline(verdict, sent, run.asked if isinstance(plan and plan.prompts, str) else None))
-        sentences += [Message("measured.overall", overall[verdict.side])] if verdict.side in overall else []
-        if verdict.reason is not None and not (ended and drift_of(verdict)):
-            sentences.append(verdict.reason)
-    sentences += [] if ended else _failures(run)
+    sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
+    concluded = list(_verdicts(run, verdicts, sent, ended=ended))
+    if not ended:
+        concluded += [Conclusion("failures", sentence) for sentence in _failures(run)]
     if len(set(sent)) > 1 and run.workload.objective in ("tpot", "ttft"):
-        sentences.append(Message("measured.unlike_prompts"))
-    why = ending(run, rounds, found)
+        concluded.append(Conclusion("note", Message("measured.unlike_prompts")))
+    concluded += [Conclusion("ending", sentence) for sentence in _ending(run, rounds, verdicts)]
+    concluded += [Conclusion("answers", sentence) for sentence in _agreements(run)]
+    concluded += [Conclusion("accuracy", sentence) for sentence in (*statements(run), *harness_statements(run))]
+    claimed = claim_of(run)
+    return concluded + [Conclusion("claim", sentence) for sentence in (claimed.sentences() if claimed else ())]
+
+
+def _verdicts(run: Run, verdicts: Sequence[Verdict], sent: Sequence[int], *, ended: bool) -> Iterator[Conclusion]:
+    plan = run.measurement
+    source = run.asked if plan is not None and isinstance(plan.prompts, str) else None
+    overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
+    for verdict in verdicts:
+        yield Conclusion("headline", headline(verdict, sent, source))
+        if verdict.side in overall:
+            yield Conclusion("note", Message("measured.overall", overall[verdict.side]))
+        if verdict.reason is not None and not (ended and tells_of_drift(verdict)):
+            yield Conclusion("note", verdict.reason.message)
+
+
+def _ending(run: Run, rounds: list[Round], verdicts: tuple[Verdict, ...]) -> Iterator[Message]:
+    why, plan = ending(run, rounds, verdicts), run.measurement
     if why is not None and plan is not None:
         params: dict[str, object] = {
             "rounds": plan.max_rounds,
             "minutes": plan.budget_s / 60,
             "width": 50 * plan.target_width,
         }
-        sentences.append(Message(f"measured.ended_{why}", params))
+        yield Message(f"measured.ended_{why}", params)
+
+
+def _agreements(run: Run) -> Iterator[Message]:
+    labels = [side.label for side in run.sides]
     for agreement in run_agreements(run):
-        side, baseline = run.sides[agreement.side].label, run.sides[agreement.baseline].label
+        side, baseline = labels[agreement.side], labels[agreement.baseline]
         params = {"side": side, "baseline": baseline, "statement": agreement.statement()}
-        sentences.append(Message("outputs.of", params))
-    told = claim_of(run)
-    return sentences + statements(run) + harness_statements(run) + (told.sentences() if told else [])
+        yield Message("outputs.of", params)
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:
     """For each other side, what all output tokens a second came to: the first token's wait counts there, too."""
     baseline, *others = [side.label for side in run.sides]
-    values = [each.values for each in rounds_of(run, "throughput")]
-    found = {side: compare(values, side, baseline, "throughput") for side in others}
+    values = [item.values for item in rounds_of(run, "throughput")]
+    verdicts = [compare(values, side, baseline, "throughput") for side in others]
     return {
-        side: {
-            "side": side,
+        verdict.side: {
+            "side": verdict.side,
             "baseline": baseline,
-            "speed_up": one.speed_up,
-            "low": one.interval[0],
-            "high": one.interval[1],
+            "speed_up": verdict.speed_up,
+            "low": verdict.interval[0],
+            "high": verdict.interval[1],
         }
-        for side, one in found.items()
-        if one.interval is not None
+        for verdict in verdicts
+        if verdict.interval is not None
     }
 
 
-def _failures(run: Run) -> list[Message]:
+def _failures(run: Run) -> Iterator[Message]:
     """Every side some of whose requests failed, other than by being stopped."""
-    found = []
     for side in run.sides:
         requests = [trace for trial in side.trials if trial.complete for trace in trial.requests]
         failed = sum(trace.problem is not None for trace in requests)
         if failed:
-            params: dict[str, object] = {"side": side.label, "failed": failed, "requests": len(requests)}
-            found.append(Message("measured.failed", params))
-    return found
+            yield Message("measured.failed", {"side": side.label, "failed": failed, "requests": len(requests)})

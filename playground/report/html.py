@@ -77,8 +77,8 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
 
 
 def _measured(run: Run, locale: Locale) -> Iterable[str]:
-    for sentence in conclusions(run):
-        yield f"<p><strong>{escape(say_message(sentence, locale))}</strong></p>"
+    for conclusion in conclusions(run):
+        yield f"<p><strong>{escape(say_message(conclusion.sentence, locale))}</strong></p>"
     yield from _findings(run, locale)
     found = tables(run, locale)
     labels = [side.label for side in run.sides]

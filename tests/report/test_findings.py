@@ -464,9 +464,9 @@ def test_drift(a: Sequence[float], b: Sequence[float], rule: str | None, about: 
     if rule:
         only(run, rule)
         # Said once: in its sentence while the run goes on, among the findings when it has ended.
-        assert f"verdict.{rule}" not in {sentence.message_id for sentence in conclusions(run)}
+        assert f"verdict.{rule}" not in {item.sentence.message_id for item in conclusions(run)}
         going_on = replace(run, status="running")
-        assert f"verdict.{rule}" in {sentence.message_id for sentence in conclusions(going_on)}
+        assert f"verdict.{rule}" in {item.sentence.message_id for item in conclusions(going_on)}
 
 
 # Real runs

@@ -329,7 +329,7 @@ async def test_measured_comparison_of_two_that_are_no_vllm(
     [verdict] = run_verdicts(run, rounds_of(run))
     assert verdict.rounds == 6
     assert verdict.interval is not None
-    assert [say_message(sentence, locale) for locale in LOCALES for sentence in conclusions(run)]
+    assert [say_message(item.sentence, locale) for locale in LOCALES for item in conclusions(run)]
     assert host.history.get(run.id) == run
     everything_shown(host, run)
 

@@ -108,7 +108,9 @@ async def test_rounds_end_when_the_interval_is_narrow(host: Host) -> None:
     rounds = rounds_of(run)
     assert len(rounds) == 6
     assert ending(run, rounds, run_verdicts(run, rounds)) == "narrow"
-    sentences = [say_message(sentence) for sentence in conclusions(run)]
+    concluded = conclusions(run)
+    sentences = [say_message(item.sentence) for item in concluded]
+    assert concluded[0].kind == "headline"
     assert "6 rounds of 4 prompts" in sentences[0]
     assert any("narrow" in sentence for sentence in sentences)
 

@@ -11,10 +11,10 @@ from scipy.special import stdtrit
 
 from playground.domain.spec.measurement import MIN_ROUNDS
 
-from .verdicts import Verdict, standard_error
+from .verdicts import ReasonKind, Verdict, standard_error
 
 # Why a verdict is withheld although there is an interval: it does not speak for the whole run.
-UNSOUND = ("verdict.ratio_moves", "verdict.left_out")
+UNSOUND: tuple[ReasonKind, ...] = ("ratio_moves", "left_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Ratio:
         """Its speed-up; None without an interval, or where a verdict is withheld in spite of it."""
         if verdict.interval is None or verdict.speed_up is None:
             return None
-        why = verdict.reason.message_id if verdict.reason else None
-        if verdict.verdict == "no clear difference" and why in UNSOUND:
+        withheld = verdict.reason is not None and verdict.reason.kind in UNSOUND
+        if verdict.verdict == "no clear difference" and withheld:
             return None
         error = standard_error(verdict.interval, verdict.rounds)
         return cls(log(verdict.speed_up), error, verdict.rounds - 1)

@@ -15,7 +15,7 @@ width: 92 instead of 93%). A drift makes the paired interval too wide, never too
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from math import asinh, exp, isfinite, log, sqrt
@@ -29,6 +29,20 @@ from playground.domain.spec.measurement import MIN_ROUNDS, TARGET_WIDTH
 from playground.domain.spec.workload import Objective
 
 Outcome = Literal["faster", "slower", "no clear difference"]
+# What a reader must know besides a verdict.
+ReasonKind = Literal[
+    "few_rounds",
+    "unknown_values",
+    "left_out",
+    "no_good_requests",
+    "ratio_moves",
+    "drifts_up",
+    "drifts_down",
+    "own_spread",
+    "more_rounds",
+    "too_noisy",
+    "no_difference_above",
+]
 # One round: side -> the metric's value in that round's trial, None where unknown.
 RoundValues = Mapping[str, float | None]
 
@@ -39,6 +53,18 @@ MOST_LEFT_OUT = 0.1
 MAX_FURTHER_ROUNDS = 100
 # A trend must be this unlikely by chance: two sides and their ratio are looked at in every comparison.
 TREND_P = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a reader must know besides a verdict, with the parameters of its sentence."""
+
+    kind: ReasonKind
+    params: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def message(self) -> Message:
+        return Message(f"verdict.{self.kind}", self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +83,7 @@ class Verdict:
     speed_up: float | None
     interval: tuple[float, float] | None
     rounds: int
-    reason: Message | None = None
+    reason: Reason | None = None
     needed_rounds: int | None = None
 
     @property
@@ -99,20 +125,20 @@ def compare(
     outcome, why, further = _judge(ratios, {side: ours, baseline: theirs}, target_relative_width)
     if count < len(rounds):
         outcome = outcome if len(rounds) - count <= MOST_LEFT_OUT * len(rounds) else "no clear difference"
-        why = Message("verdict.left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
+        why = Reason("left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
     interval = (exp(mean - half), exp(mean + half))
     return Verdict(side, baseline, metric, outcome, exp(mean), interval, count, why, further)
 
 
 def _without_goodput(
     rounds: Sequence[RoundValues], side: str, baseline: str
-) -> tuple[Outcome, Message | None] | None:
+) -> tuple[Outcome, Reason | None] | None:
     """What follows where a side kept to the limits in no request of a round; None if that never happened."""
     zeros = {name: sum(values.get(name) == 0 for values in rounds) for name in (side, baseline)}
     worst = max(zeros, key=lambda name: zeros[name])
     if not zeros[worst]:
         return None
-    why = Message("verdict.no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
+    why = Reason("no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
     if len(rounds) < MIN_ROUNDS or zeros[worst] < len(rounds) or min(zeros.values()):
         return "no clear difference", why
     return ("slower" if worst == side else "faster"), why
@@ -120,7 +146,7 @@ def _without_goodput(
 
 def _judge(
     ratios: Sequence[float], own: Mapping[str, Sequence[float]], target_relative_width: float
-) -> tuple[Outcome, Message | None, int | None]:
+) -> tuple[Outcome, Reason | None, int | None]:
     """Verdict, reason and further rounds; `own` holds the logs of the side and of its baseline, in this order."""
     mean, spread = fmean(ratios), stdev(ratios)
     half = half_width(spread, len(ratios))
@@ -217,51 +243,51 @@ def _percent(log_ratio: float) -> float:
     return 100 * (exp(log_ratio) - 1)
 
 
-def _too_few(rounds: int, known: int) -> Message:
+def _too_few(rounds: int, known: int) -> Reason:
     if known < rounds:
-        return Message("verdict.unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
-    return Message("verdict.few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
+        return Reason("unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
+    return Reason("few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
 
 
-def _ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) -> Message | None:
+def _ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) -> Reason | None:
     """The ratio itself has a trend that is larger than the difference found: an average of it means little."""
     change = _change(ratios)
     if abs(change) <= abs(mean) or trend_p(ratios) >= TREND_P:
         return None
-    return Message(
-        "verdict.ratio_moves",
+    return Reason(
+        "ratio_moves",
         {"side": side, "baseline": baseline, "change": abs(_percent(change)), "difference": abs(_percent(mean))},
     )
 
 
-def _trend(own: Mapping[str, Sequence[float]]) -> Message | None:
+def _trend(own: Mapping[str, Sequence[float]]) -> Reason | None:
     """A side whose own rounds go one way: the one with the largest change."""
     drifting = {name: _change(values) for name, values in own.items() if trend_p(values) < TREND_P}
     if not drifting:
         return None
     side = max(drifting, key=lambda name: abs(drifting[name]))
-    message = "verdict.drifts_up" if drifting[side] > 0 else "verdict.drifts_down"
-    return Message(message, {"side": side, "change": abs(_percent(drifting[side]))})
+    kind: ReasonKind = "drifts_up" if drifting[side] > 0 else "drifts_down"
+    return Reason(kind, {"side": side, "change": abs(_percent(drifting[side]))})
 
 
-def _own_spread(own: Mapping[str, Sequence[float]], mean: float) -> Message | None:
+def _own_spread(own: Mapping[str, Sequence[float]], mean: float) -> Reason | None:
     """A side's own rounds (their standard deviation) disagree more than the sides do."""
     side = max(own, key=lambda name: stdev(own[name]))
     spread = stdev(own[side])
     if spread <= abs(mean):
         return None
-    return Message(
-        "verdict.own_spread",
+    return Reason(
+        "own_spread",
         {"side": side, "spread": _percent(spread), "difference": abs(_percent(mean))},
     )
 
 
-def _unclear(needed: int | None, mean: float, half: float) -> Message:
+def _unclear(needed: int | None, mean: float, half: float) -> Reason:
     if needed is None:
-        return Message("verdict.too_noisy", {"least": MAX_FURTHER_ROUNDS})
+        return Reason("too_noisy", {"least": MAX_FURTHER_ROUNDS})
     if needed == 0:
-        return Message("verdict.no_difference_above", {"percent": _percent(abs(mean) + half)})
-    return Message("verdict.more_rounds", {"needed": needed})
+        return Reason("no_difference_above", {"percent": _percent(abs(mean) + half)})
+    return Reason("more_rounds", {"needed": needed})
 
 
 def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Message:

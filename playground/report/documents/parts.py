@@ -129,7 +129,7 @@ def verdict_document(verdict: Verdict, locale: Locale) -> VerdictDocument:
         "speed_up": verdict.speed_up,
         "interval": verdict.interval,
         "rounds": verdict.rounds,
-        "reason": None if verdict.reason is None else say_message(verdict.reason, locale),
+        "reason": None if verdict.reason is None else say_message(verdict.reason.message, locale),
         "needed_rounds": verdict.needed_rounds,
     }
 

@@ -7,7 +7,7 @@ from math import exp, log
 from statistics import median
 
 from playground.domain.stats.rounds import run_verdicts
-from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
+from playground.domain.stats.verdicts import LOWER_IS_BETTER, ReasonKind, Verdict
 
 from .side_view import Finding, SideView
 
@@ -15,8 +15,8 @@ from .side_view import Finding, SideView
 COLD = 1.25
 # Fewer other rounds do not tell what is usual.
 LEAST_OTHERS = 3
-# The verdict's own tests for drift (Mann-Kendall, domain/statistics.py): a side's rounds, or the ratio itself.
-DRIFTS = ("drifts_up", "drifts_down", "ratio_moves")
+# The verdict's own tests for drift (Mann-Kendall, domain/stats/verdicts.py): a side's rounds, or the ratio itself.
+DRIFTS: tuple[ReasonKind, ...] = ("drifts_up", "drifts_down", "ratio_moves")
 
 
 def failed_requests(side: SideView) -> Finding | None:
@@ -44,15 +44,13 @@ def cold_start(side: SideView) -> Finding | None:
 
 
 def drift(side: SideView) -> Finding | None:
-    """What the verdicts found, once for the side that it is about."""
+    """What the verdicts say of a drift, once for the side that it is about."""
     for verdict in run_verdicts(side.run, side.rounds(side.run.workload.objective)):
-        rule = drift_of(verdict)
-        if rule is not None and verdict.reason is not None and verdict.reason.params["side"] == side.label:
-            return side.found(rule, verdict.reason.params)
+        reason = verdict.reason
+        if reason is not None and reason.kind in DRIFTS and reason.params["side"] == side.label:
+            return side.found(reason.kind, reason.params)
     return None
 
 
-def drift_of(verdict: Verdict) -> str | None:
-    """The rule that a verdict's reason belongs to, if it is a drift."""
-    name = verdict.reason.message_id.removeprefix("verdict.") if verdict.reason else None
-    return name if name in DRIFTS else None
+def tells_of_drift(verdict: Verdict) -> bool:
+    return verdict.reason is not None and verdict.reason.kind in DRIFTS

@@ -9,19 +9,17 @@ from dataclasses import asdict
 from typing import Any
 
 from playground.config import Config
-from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.rounds import whole_rounds
 from playground.i18n import Locale, say, say_message
-from playground.report.conclusions import conclusions
+from playground.report.conclusions import Conclusion, conclusions
 from playground.report.tables import STATISTICS, errors, tables
 from playground.runs.comparison import Comparison
 from playground.runs.live import EXAMINING
 
 from .painter import Painter, Stage
 
-HEADLINES = ("verdict.faster", "verdict.slower", "verdict.unclear", "verdict.none_yet")
 # Answers shown of a side's latest trial, and characters of each.
 ANSWERS = 20
 LONGEST = 1500
@@ -31,7 +29,7 @@ class MeasuredPainter(Painter):
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         super().__init__(config, run, locale, comparison)
         self._rounds = 0
-        self._sentences: list[Message] = []
+        self._conclusions: list[Conclusion] = []
         self._table: dict[str, Any] | None = None
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
@@ -40,7 +38,7 @@ class MeasuredPainter(Painter):
         news = whole or done != self._rounds
         if news:
             self._rounds = done
-            self._sentences = conclusions(run) if done else []
+            self._conclusions = conclusions(run) if done else []
             self._table = self._tables() if any(side.requests for side in run.sides) else None
         return {
             "headline": self._headline(),
@@ -58,8 +56,8 @@ class MeasuredPainter(Painter):
         return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
 
     def _said(self, headline: bool) -> str:
-        said = [found for found in self._sentences if (found.message_id in HEADLINES) == headline]
-        return " ".join(say_message(found, self._locale) for found in said)
+        said = [item.sentence for item in self._conclusions if (item.kind == "headline") == headline]
+        return " ".join(say_message(sentence, self._locale) for sentence in said)
 
     def _note(self, now: float) -> str:
         run, locale = self._run, self._locale

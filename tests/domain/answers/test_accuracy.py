@@ -188,7 +188,7 @@ def test_statements(second: list[str | None], told: list[str]) -> None:
     run = scored([RIGHT] * 6 + [WRONG] * 6, second)
     said = statements(run)
     assert [one.message_id.removeprefix("accuracy.") for one in said] == told
-    assert conclusions(run)[-len(said) :] == said
+    assert [item.sentence for item in conclusions(run)][-len(said) :] == said
     for locale in LOCALES:
         assert all("plain" in say_message(one, locale) or "quick" in say_message(one, locale) for one in said)
         assert tables(run, locale).single[-1].cells[0] == ["50% (25% - 75%)"]

@@ -90,7 +90,10 @@ def standing(subject: Run | Sweep) -> Standing:
     found = claim_of(subject)
     assert found is not None
     assert (found.reason is None) == (found.standing != "can't be said here")
-    concluded = conclusions(subject) if isinstance(subject, Run) else conclusions_of(SweepAnalysis.of(subject))
+    if isinstance(subject, Run):
+        concluded = [item.sentence for item in conclusions(subject)]
+    else:
+        concluded = conclusions_of(SweepAnalysis.of(subject))
     assert concluded[-3:] == found.sentences()
     for locale in LOCALES:
         said = [say_message(sentence, locale) for sentence in found.sentences()]

@@ -13,6 +13,7 @@ from playground.domain.message import Message
 from playground.domain.stats.verdicts import (
     MIN_ROUNDS,
     TARGET_WIDTH,
+    Reason,
     RoundValues,
     Verdict,
     compare,
@@ -168,22 +169,22 @@ def test_worked_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "known", "message_id"),
+    ("a", "b", "known", "kind"),
     [
-        ([], [], 0, "verdict.few_rounds"),
-        ([10.0] * 5, [12.0] * 5, 5, "verdict.few_rounds"),
-        ([10.0] * 5 + [None], [12.0] * 6, 5, "verdict.unknown_values"),
-        ([10.0] * 6, [0.0] + [12.0] * 5, 5, "verdict.unknown_values"),
-        ([10.0] * 6, [-1.0] + [12.0] * 5, 5, "verdict.unknown_values"),
-        ([10.0] * 6, [nan, inf] + [12.0] * 4, 4, "verdict.unknown_values"),
-        ([None] * 7, [12.0] * 7, 0, "verdict.unknown_values"),
+        ([], [], 0, "few_rounds"),
+        ([10.0] * 5, [12.0] * 5, 5, "few_rounds"),
+        ([10.0] * 5 + [None], [12.0] * 6, 5, "unknown_values"),
+        ([10.0] * 6, [0.0] + [12.0] * 5, 5, "unknown_values"),
+        ([10.0] * 6, [-1.0] + [12.0] * 5, 5, "unknown_values"),
+        ([10.0] * 6, [nan, inf] + [12.0] * 4, 4, "unknown_values"),
+        ([None] * 7, [12.0] * 7, 0, "unknown_values"),
     ],
 )
-def test_no_interval(a: list[float | None], b: list[float | None], known: int, message_id: str) -> None:
+def test_no_interval(a: list[float | None], b: list[float | None], known: int, kind: str) -> None:
     found = compare(rounds_of(a, b), "B", "A", "throughput")
     assert (found.verdict, found.interval, found.rounds) == ("no clear difference", None, known)
     assert found.reason is not None
-    assert found.reason.message_id == message_id
+    assert found.reason.kind == kind
     assert found.needed_rounds == MIN_ROUNDS - known
     assert found.speed_up == (pytest.approx(1.2) if known else None)
     assert found.relative_width is None
@@ -245,22 +246,22 @@ SMALL = [0.021, 0.019, 0.02, 0.022, 0.018, 0.02, 0.021, 0.019]
     ("a", "b", "outcome", "reason"),
     [
         # Both drift alike: the difference stands, and the reader is told.
-        (RISING, [x + s for x, s in zip(RISING, SMALL, strict=True)], "faster", "verdict.drifts_up"),
-        (RISING[::-1], [x + s for x, s in zip(RISING[::-1], SMALL, strict=True)], "faster", "verdict.drifts_down"),
-        (UNEVEN, [x + s for x, s in zip(UNEVEN, SMALL, strict=True)], "faster", "verdict.own_spread"),
+        (RISING, [x + s for x, s in zip(RISING, SMALL, strict=True)], "faster", "drifts_up"),
+        (RISING[::-1], [x + s for x, s in zip(RISING[::-1], SMALL, strict=True)], "faster", "drifts_down"),
+        (UNEVEN, [x + s for x, s in zip(UNEVEN, SMALL, strict=True)], "faster", "own_spread"),
         # One drifts away from the other: there is no one ratio.
-        ([0.0] * 8, RISING, "no clear difference", "verdict.ratio_moves"),
+        ([0.0] * 8, RISING, "no clear difference", "ratio_moves"),
         ([0.0] * 8, [s + 0.5 for s in SMALL], "faster", None),
-        (UNEVEN, UNEVEN[4:] + UNEVEN[:4], "no clear difference", "verdict.more_rounds"),
-        (UNEVEN, [9 * x - 1.2 for x in UNEVEN[::-1]], "no clear difference", "verdict.too_noisy"),
-        ([0.0] * 8, [s - 0.02 for s in SMALL], "no clear difference", "verdict.no_difference_above"),
+        (UNEVEN, UNEVEN[4:] + UNEVEN[:4], "no clear difference", "more_rounds"),
+        (UNEVEN, [9 * x - 1.2 for x in UNEVEN[::-1]], "no clear difference", "too_noisy"),
+        ([0.0] * 8, [s - 0.02 for s in SMALL], "no clear difference", "no_difference_above"),
     ],
 )
 def test_reason(a: list[float], b: list[float], outcome: str, reason: str | None) -> None:
     found = compare(with_noise(a, b), "B", "A", "throughput", 0.05)
-    assert (found.verdict, found.reason and found.reason.message_id) == (outcome, reason)
+    assert (found.verdict, found.reason and found.reason.kind) == (outcome, reason)
     if found.reason:
-        assert all(say_message(found.reason, locale) for locale in LOCALES)
+        assert all(say_message(found.reason.message, locale) for locale in LOCALES)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +302,7 @@ def test_left_out_rounds_are_told_and_take_the_verdict() -> None:
         rounds[number]["B"] = None
     found = compare(rounds, "B", "A", "tpot")
     assert found.verdict == "no clear difference"
-    assert found.reason == Message("verdict.left_out", {"left": 2, "rounds": len(rounds)})
+    assert found.reason == Reason("left_out", {"left": 2, "rounds": len(rounds)})
     # One in ten may be missing; it is told all the same.
     found = compare([*rounds, *[{"A": 10.0, "B": 5.0}] * 10], "B", "A", "tpot")
     assert found.verdict == "faster"
@@ -323,4 +324,4 @@ def test_a_goodput_of_0_is_known(side: list[float], baseline: list[float], outco
     assert found.verdict == outcome
     assert found.speed_up is None
     assert found.reason is not None
-    assert found.reason.message_id == "verdict.no_good_requests"
+    assert found.reason.kind == "no_good_requests"

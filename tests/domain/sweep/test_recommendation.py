@@ -13,6 +13,7 @@ from playground.domain.message import Message
 from playground.domain.spec.settings import EngineSettings, Ngram
 from playground.domain.spec.workload import Limits
 from playground.domain.speculation.theory import SpeculationPoint, known_cost, measured_point
+from playground.domain.stats.verdicts import Reason
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.result import GeometricMean
 from playground.i18n import LOCALES, say_message
@@ -99,7 +100,7 @@ def test_rounds_without_a_verdict_are_not_called_too_few() -> None:
     for point in SweepAnalysis.of(sweep).points:
         verdict = point.sides[1].verdict
         assert verdict is not None
-        moving = replace(verdict, verdict="no clear difference", reason=Message("verdict.ratio_moves"))
+        moving = replace(verdict, verdict="no clear difference", reason=Reason("ratio_moves"))
         withheld.append(replace(point, sides=(point.sides[0], replace(point.sides[1], verdict=moving))))
     best = SweepAnalysis(sweep, tuple(withheld)).recommendation
     assert best.reason.message_id == "sweep.no_verdict"
@@ -130,7 +131,7 @@ def test_a_withheld_verdict_is_no_reason_to_recommend() -> None:
     assert side is not None
     assert side.verdict is not None
     sound = measured_point(3, 1, side.verdict, side.figures)
-    moving = replace(side.verdict, verdict="no clear difference", reason=Message("verdict.ratio_moves"))
+    moving = replace(side.verdict, verdict="no clear difference", reason=Reason("ratio_moves"))
     withheld = measured_point(3, 1, moving, side.figures)
     assert sound is not None
     assert sound.interval is not None

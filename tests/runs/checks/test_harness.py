@@ -80,8 +80,9 @@ def test_one_graded_question_says_nothing() -> None:
 def test_it_never_enters_the_speed_up() -> None:
     plain, run = measured_run(), scored(RIGHT, GRADED)
     assert run_verdicts(run, rounds_of(run)) == run_verdicts(plain, rounds_of(plain))
-    told = conclusions(run)
-    assert [sentence for sentence in told if sentence not in conclusions(plain)] == harness_statements(run)
+    added = [item for item in conclusions(run) if item not in conclusions(plain)]
+    assert [item.sentence for item in added] == harness_statements(run)
+    assert {item.kind for item in added} == {"accuracy"}
 
 
 def test_the_document_and_the_history_keep_it(tmp_path: Path) -> None:
