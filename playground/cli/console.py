@@ -15,9 +15,10 @@ from playground.i18n import say, say_message
 from playground.report import preflight as preflight_report
 from playground.report.conclusions import conclusions
 from playground.report.documents import json_text
-from playground.report.figures import facts, limitations, readable
+from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
-from playground.report.tables import DISTRIBUTIONS, STATISTICS, distribution, errors, single_values
+from playground.report.side import limitations, race_figures, readable
+from playground.report.tables import errors
 from playground.runs.load_test import LoadTest
 from playground.runs.preflight import SideCheck
 
@@ -71,7 +72,7 @@ def _print_race(side: SideRecord) -> None:
         print(readable(side, trace.output_text))
         if trace.problem:
             print(say_message(trace.problem))
-    print("  ".join(f"{name} {value}" for name, value, _ in facts(side)))
+    print("  ".join(f"{name} {value}" for name, value, _ in race_figures(side)))
 
 
 def round_lines(run: Run) -> list[str]:
@@ -106,16 +107,16 @@ def print_preflight(checks: Sequence[SideCheck]) -> None:
             print(
                 "  ".join(say("preflight.part", name=say(f"preflight.{n}"), gib=b / GIB) for n, b in sizes.items())
             )
-        _print_lines([*preflight_report.facts(check), *preflight_report.reasons(check)])
+        _print_lines([*preflight_report.memory_lines(check), *preflight_report.reasons(check)])
     print(say("preflight.estimate"))
 
 
 def _print_figures(figures: SideFigures) -> None:
     print(f"{say('measured.milliseconds'):<16}" + "".join(f"{name:>10}" for name in STATISTICS))
-    for name in DISTRIBUTIONS:
-        print(f"{say(f'figure.{name}'):<16}" + "".join(f"{cell:>10}" for cell in distribution(figures, name)))
-    known = {name: text for name, text in single_values(figures).items() if text != "-"}
-    print("  ".join(f"{say(f'figure.{name}')} {text}" for name, text in known.items()))
+    for figure in DISTRIBUTIONS:
+        print(f"{figure.label():<16}" + "".join(f"{cell:>10}" for cell in figure.cells(figures)))
+    values = [(figure.label(), figure.cell(figures)) for figure in SINGLE_VALUES]
+    print("  ".join(f"{label} {text}" for label, text in values if text != "-"))
 
 
 def _print_lines(lines: Sequence[str]) -> None:

@@ -13,11 +13,12 @@ from playground.i18n import Locale, say, say_message
 
 from .charts import Chart, charts_of, sweep_charts
 from .conclusions import conclusions
-from .figures import facts, limitations, readable
+from .figures import STATISTICS
 from .findings import findings
+from .side import limitations, race_figures, readable
 from .sweep import conclusions_of
 from .sweep_table import point_table
-from .tables import STATISTICS, errors, tables
+from .tables import errors, tables
 
 STYLE = """
 body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -72,7 +73,7 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
         for trace in side.requests:
             yield f"<pre>{escape(readable(side, trace.output_text, locale))}</pre>"
             yield from _problem(trace.problem, locale)
-        yield _table([], [[name, text, definition] for name, text, definition in facts(side, locale)])
+        yield _table([], [list(row) for row in race_figures(side, locale)])
     yield from _findings(run, locale)
 
 

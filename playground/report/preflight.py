@@ -37,7 +37,7 @@ def parts(need: Need) -> dict[str, int]:
     return {**{name: size for name, size in found.items() if size}, "kv_cache": max(need.kv_available, 0)}
 
 
-def facts(check: SideCheck, locale: Locale = "en") -> list[str]:
+def memory_lines(check: SideCheck, locale: Locale = "en") -> list[str]:
     """The numbers, in sentences."""
     need, device = check.need, check.device
     if need is None or device is None:

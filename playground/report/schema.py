@@ -19,6 +19,7 @@ from .documents.comparison import CompareDocument
 from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
 from .documents.preflight import PreflightDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
+from .figures import DISTRIBUTIONS, SINGLE_VALUES
 
 FILE = Path(__file__).with_name("schema.json")
 DOCUMENTS: dict[str, Any] = {
@@ -97,6 +98,9 @@ def document_schema() -> dict[str, Any]:
     definitions = described["$defs"]
     documents = definitions.pop("every")["properties"]
     definitions |= {name: document for name, document in documents.items() if "$ref" not in document}
+    described_figures = definitions["SideFigures"]["properties"]
+    for figure in (*DISTRIBUTIONS, *SINGLE_VALUES):
+        described_figures[figure.id]["description"] = figure.definition()
     for name, fields in ADDED_LATER.items():
         required = definitions[name]["required"]
         definitions[name]["required"] = [field for field in required if field not in fields]

@@ -149,5 +149,5 @@ def test_the_exported_page_says_what_went_wrong(rounds: int) -> None:
 def test_the_exported_page(locale: Any) -> None:
     page = html_report(measured_run(), locale)
     assert "2.00" in page
-    assert say("figure.itl_help", locale) in page
+    assert say("figure.itl_ms_help", locale) in page
     assert page.count("Plotly.newPlot(") == len(charts_of(measured_run(), locale))

@@ -33,8 +33,8 @@ from playground.i18n import LOCALES, say_message
 from playground.report.charts import charts_of
 from playground.report.conclusions import conclusions
 from playground.report.documents import compare_document
-from playground.report.figures import facts, limitations
 from playground.report.html import html_report
+from playground.report.side import limitations, race_figures
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.compare import side_form
@@ -111,7 +111,7 @@ async def test_beside_an_engine(host: Host) -> None:
     assert "/metrics" not in paths
     figures = side_figures(theirs)
     assert (figures.acceptance_rate, figures.mean_acceptance_length, figures.tokens_per_step) == (None,) * 3
-    told = {name: text for name, text, _ in facts(theirs)}
+    told = {name: text for name, text, _ in race_figures(theirs)}
     assert list(told.values()).count("-") == 3
     assert "acceptance is unknown" in everything_shown(host, run)
     assert host.history.get(run.id) == run

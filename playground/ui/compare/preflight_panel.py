@@ -62,7 +62,7 @@ def shown(checks: Sequence[SideCheck], locale: Locale) -> str:
 
 
 def _card(check: SideCheck, largest: int, locale: Locale) -> str:
-    lines = "".join(f"<p>{escape(line)}</p>" for line in report.facts(check, locale))
+    lines = "".join(f"<p>{escape(line)}</p>" for line in report.memory_lines(check, locale))
     reasons = "".join(
         f'<li class="{issue.level}">{escape(reason)}</li>'
         for issue, reason in zip(check.issues, report.reasons(check, locale), strict=True)

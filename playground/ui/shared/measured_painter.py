@@ -14,7 +14,8 @@ from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.rounds import whole_rounds
 from playground.i18n import Locale, say, say_message
 from playground.report.conclusions import Conclusion, conclusions
-from playground.report.tables import STATISTICS, errors, tables
+from playground.report.figures import STATISTICS
+from playground.report.tables import errors, tables
 from playground.runs.comparison import Comparison
 from playground.runs.live import EXAMINING
 

@@ -16,8 +16,8 @@ from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
 from playground.report.charts.figure import COLOURS
 from playground.report.deploy import snippets
-from playground.report.figures import limitations
 from playground.report.findings import findings
+from playground.report.side import limitations
 from playground.runs.comparison import Comparison
 
 Stage = tuple[str, float | None]

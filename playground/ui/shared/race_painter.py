@@ -14,7 +14,8 @@ from playground.domain.record.traces import Chunk, RequestTrace
 from playground.i18n import Locale, say, say_message
 from playground.models import folders
 from playground.models.tokenizer import TokenText, token_text
-from playground.report.figures import facts, number, readable
+from playground.report.figures import number
+from playground.report.side import race_figures, readable
 from playground.runs.comparison import Comparison
 
 from .painter import Painter, Stage
@@ -95,7 +96,7 @@ class RacePainter(Painter):
             "stage": stage[0],
             "fraction": stage[1],
             "command": side.command,
-            "facts": facts(side, self._locale),
+            "facts": race_figures(side, self._locale),
             "legend": self._legend(index),
             "problem": self._problem(side, [say_message(broken, self._locale)] if broken else []),
         }
