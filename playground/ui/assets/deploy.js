@@ -1,11 +1,5 @@
-// What starts a side elsewhere: each snippet with a button that copies it.
-function buildDeploy(box) {
-  const details = make(box, 'details', 'deploy');
-  details.hidden = true;
-  return details;
-}
-
-async function copy(button, code, done) {
+// What starts a side elsewhere comes as HTML: shown as it is, and the clicks on its buttons are caught here.
+async function copy(button, code) {
   try {
     await navigator.clipboard.writeText(code.textContent);
   } catch {
@@ -13,24 +7,17 @@ async function copy(button, code, done) {
     getSelection().selectAllChildren(code);
     if (!document.execCommand('copy')) return;
   }
-  put(button, done);
+  put(button, button.dataset.copied);
 }
 
-function showDeploy(details, snippets, labels) {
-  const text = JSON.stringify(snippets);
+element.addEventListener('click', (event) => {
+  const button = event.target.closest('.snippet button');
+  if (button) copy(button, button.parentElement.nextElementSibling.firstElementChild);
+});
+
+function showDeploy(box, html) {
   // The same again: what a reader has opened or selected stays.
-  if (details.dataset.shown === text) return;
-  details.dataset.shown = text;
-  details.hidden = !snippets.length;
-  details.replaceChildren();
-  make(details, 'summary', '', labels.deploy_label);
-  for (const [name, snippet] of snippets) {
-    const head = make(details, 'div', 'snippet');
-    make(head, 'strong', '', name);
-    const button = make(head, 'button', '', labels.copy_label);
-    button.type = 'button';
-    button.setAttribute('aria-label', `${labels.copy_label}: ${name}`);
-    const code = make(make(details, 'pre'), 'code', '', snippet);
-    button.addEventListener('click', () => copy(button, code, labels.copied_label));
-  }
+  if (box.dataset.shown === html) return;
+  box.dataset.shown = html;
+  box.innerHTML = html;
 }

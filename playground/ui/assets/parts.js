@@ -1,5 +1,5 @@
-// What race.js, measured.js, deploy.js and view.js share: they are one body, in this order. Text always goes in as text, never
-// as markup.
+// What race.js, measured.js, deploy.js and view.js share: they are one body, in this order. Text goes in as text;
+// what comes as HTML was escaped where it was made.
 const make = (parent, tag, name, text) => {
   const node = document.createElement(tag);
   if (name) node.className = name;

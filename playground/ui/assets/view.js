@@ -55,7 +55,7 @@ function build(value) {
     const details = make(box, 'details', 'command');
     make(details, 'summary', '', value.command_label);
     const command = make(details, 'code');
-    panes.push({box, place, stage, stageText, bar, details, command, deploy: buildDeploy(box), ...own});
+    panes.push({box, place, stage, stageText, bar, details, command, deploy: make(box, 'div', 'snippets'), ...own});
   }
 }
 
@@ -110,7 +110,7 @@ function show() {
     const pane = panes[index];
     (value.mode === 'race' ? showRace : showMeasured)(pane, side);
     if (side.problem !== undefined) showProblem(pane, index, side.problem);
-    if (value.deploy) showDeploy(pane.deploy, value.deploy[index], value);
+    if (value.deploy) showDeploy(pane.deploy, value.deploy[index]);
     if (side.stage === undefined) return;
     pane.place.textContent = side.place;
     pane.stage.hidden = !side.stage;

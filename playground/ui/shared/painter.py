@@ -11,14 +11,15 @@ from pydantic import BaseModel
 
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
 from playground.report.charts.figure import COLOURS
-from playground.report.deploy import snippets
 from playground.report.findings import findings
 from playground.report.side import limitations
 from playground.runs.comparison import Comparison
+
+from .deploy import deploy_html
 
 Stage = tuple[str, float | None]
 
@@ -37,13 +38,12 @@ class Painter:
         """The panes' value: what changed, or everything if `whole`."""
         now = time.monotonic()
         labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
-        labels |= {f"{name}_label": f"deploy.{name}" for name in ("deploy", "copy", "copied")}
         painted = {
             "run": self._run.id,
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._asked() if whole else None,
-            "deploy": [deployed(self._config, side, self._locale) for side in self._run.sides] if whole else None,
+            "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
             "findings": self._found(),
             **self._paint(now, whole),
         }
@@ -54,6 +54,9 @@ class Painter:
     def _drawn(self) -> bool:
         """Whether there is anything for a chart to show."""
         return any(side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides)
+
+    def _deploy(self, side: SideRecord) -> str:
+        return deploy_html(self._config, side, self._locale, say("deploy.deploy", self._locale))
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         """`headline`, `note`, `sides` and what else this mode shows."""
@@ -159,11 +162,3 @@ def _method(side: SideRecord, locale: Locale) -> str:
     speculation = side.settings.speculation.model_dump()
     k = speculation.get("num_speculative_tokens")
     return side.settings.speculation.method + (f" · k = {k}" if k else "")
-
-
-def deployed(config: Config, side: SideRecord, locale: Locale) -> list[tuple[str, str]]:
-    """What starts this side elsewhere, once its engine has told what it is: names and texts."""
-    if not isinstance(side.settings, EngineSettings) or side.device is None:
-        return []
-    made = snippets(config, side.settings, side.runtime_version, side.device)
-    return [(say(f"deploy.{kind}", locale), text) for kind, text in made.items()]

@@ -17,7 +17,7 @@ from playground.report.sweep import conclusions_of
 from playground.report.sweep_table import point_table
 from playground.runs.comparison import Comparison
 from playground.runs.sweep import SweepRun
-from playground.ui.shared.painter import deployed
+from playground.ui.shared.deploy import deploy_html
 
 # Of the time, the share that painting a sweep under way may take from what is measured.
 SHARE = 0.05
@@ -62,19 +62,10 @@ class SweepPainter:
     def _deploy(self, analysis: SweepAnalysis) -> str:
         """What starts the recommended engine elsewhere."""
         side = analysis.recommended_side if analysis.sweep.status != "running" else None
-        snippets = deployed(self._config, side, self._locale) if side is not None else []
-        if side is None or not snippets:
+        if side is None:
             return ""
-        copy, copied = (escape(say(f"deploy.{name}", self._locale)) for name in ("copy", "copied"))
-        blocks = [
-            f'<div class="snippet"><strong>{escape(name)}</strong>'
-            f'<button type="button" aria-label="{copy}: {escape(name)}" data-copied="{copied}">'
-            f"{copy}</button></div>"
-            f"<pre><code>{escape(text)}</code></pre>"
-            for name, text in snippets
-        ]
-        head = escape(say("whatif.deploy", self._locale, side=side.label))
-        return f'<details class="deploy"><summary>{head}</summary>{"".join(blocks)}</details>'
+        title = say("whatif.deploy", self._locale, side=side.label)
+        return deploy_html(self._config, side, self._locale, title)
 
     def _table(self, analysis: SweepAnalysis) -> str:
         """As the list of runs wants it: a row opens its point's run."""

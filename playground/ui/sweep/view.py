@@ -45,7 +45,7 @@ class SweepView:
 
 def build(elem_id: str) -> SweepView:
     """`elem_id`: of the table of points."""
-    script = "\n".join(view.asset(f"{name}.js") for name in ("parts", "deploy", "outcome"))
+    script = "\n".join(view.asset(f"{name}.js") for name in ("parts", "deploy"))
     outcome = gr.HTML(js_on_load=script, apply_default_css=False)
     return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
 

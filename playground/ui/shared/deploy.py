@@ -1,0 +1,27 @@
+"""What starts a side elsewhere, as HTML: each snippet with a button that copies it (assets/deploy.js)."""
+
+from __future__ import annotations
+
+from html import escape
+
+from playground.config import Config
+from playground.domain.record.run import SideRecord
+from playground.domain.spec.settings import EngineSettings
+from playground.i18n import Locale, say
+from playground.report.deploy import snippets
+
+
+def deploy_html(config: Config, side: SideRecord, locale: Locale, title: str) -> str:
+    """Empty until the side's engine has told what it is, and for an endpoint that somebody else runs."""
+    if not isinstance(side.settings, EngineSettings) or side.device is None:
+        return ""
+    copy, copied = (escape(say(f"deploy.{name}", locale)) for name in ("copy", "copied"))
+    blocks = []
+    for kind, text in snippets(config, side.settings, side.runtime_version, side.device).items():
+        name = escape(say(f"deploy.{kind}", locale))
+        blocks.append(
+            f'<div class="snippet"><strong>{name}</strong>'
+            f'<button type="button" aria-label="{copy}: {name}" data-copied="{copied}">{copy}</button></div>'
+            f"<pre><code>{escape(text)}</code></pre>"
+        )
+    return f'<details class="deploy"><summary>{escape(title)}</summary>{"".join(blocks)}</details>'
