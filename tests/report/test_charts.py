@@ -36,7 +36,7 @@ def test_the_latest_interval_is_the_verdicts() -> None:
     assert named(figure, "95% interval")["y"] == [pytest.approx(verdict.interval[1])]
     # Every round's own ratio, about 2; and how narrow it is to become.
     assert named(figure, "one round")["y"] == pytest.approx([2.0] * 6, rel=0.05)
-    assert named(figure, "±5% asked for")["y"] == pytest.approx([verdict.speed_up * 1.05] * 2)
+    assert named(figure, "±5% requested")["y"] == pytest.approx([verdict.speed_up * 1.05] * 2)
 
 
 def test_the_interval_narrows() -> None:

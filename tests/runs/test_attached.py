@@ -126,7 +126,7 @@ async def test_engines_that_nobody_needs_are_stopped(host: Host) -> None:
         run = await ran(host, attached("one", at(server)), attached("two", at(server)))
     assert run.status == "done"
     assert host.pool.engines == []
-    assert "does not tell whether it speculates" in everything_shown(host, run)
+    assert "does not report whether it speculates" in everything_shown(host, run)
 
 
 async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:
@@ -151,7 +151,7 @@ async def test_what_a_strict_endpoint_refuses_is_said(host: Host) -> None:
     assert side_figures(side).output_tokens is None
     shown = everything_shown(host, run)
     assert "it refuses them: top_k, seed" in shown
-    assert "prefix cache can't be kept apart" in shown
+    assert "prefix cache can't be isolated" in shown
     assert host.history.get(run.id) == run
 
 

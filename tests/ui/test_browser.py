@@ -176,7 +176,7 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     await shot(page, "06-history")
     await page.get_by_label("Text", exact=True).fill("no such words")
     await page.get_by_label("Text", exact=True).press("Enter")
-    await expect(page.get_by_text("No run fits this filter.")).to_be_visible()
+    await expect(page.get_by_text("No run matches this filter.")).to_be_visible()
 
     assert errors == []
 

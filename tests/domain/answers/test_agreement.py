@@ -108,7 +108,7 @@ def test_statement(prompts: list[int], logprobs: tuple[TopLogprobs, ...], messag
 def test_a_statement_gives_the_figures() -> None:
     sentence = say_message(greedy([0, 1, 2, 3], NEAR + REAL).statement())
     assert "1 of 4 answers are identical" in sentence
-    assert "3 not, the first after 1 equal tokens" in sentence
+    assert "3 differ, the earliest after 1 equal tokens" in sentence
     assert "real difference" in sentence.lower()
 
 

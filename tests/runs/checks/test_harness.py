@@ -70,7 +70,7 @@ def test_graded_scores_have_means_and_their_differences() -> None:
     assert [mean and mean.n for mean in found] == [2, 3]
     said = [say_message(sentence) for sentence in harness_statements(scored(GRADED))]
     assert said[0].startswith("summary (rougeL), plain: 0.375 on average of 2 questions")
-    assert said[2].startswith("summary (rougeL), quick less plain: +0.375 on average of 2 questions")
+    assert said[2].startswith("summary (rougeL), quick minus plain: +0.375 on average of 2 questions")
 
 
 def test_one_graded_question_says_nothing() -> None:
