@@ -188,6 +188,16 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not heading or heading in anchors(linked.read_text(encoding="utf-8")), target
 
 
+def test_the_architecture_names_files_that_exist() -> None:
+    page = PAGES["architecture"]
+    named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|toml))?|[a-z0-9]+\.py)`", page))
+    assert len(named) > 20
+    for name in named:
+        assert (ROOT / "playground" / name).exists() or (ROOT / name).exists(), name
+    files = {path.name for path in (ROOT / "playground" / "messages").glob("*.toml")}
+    assert set(first_column(section("Sentences", page))) == files
+
+
 def test_the_changelog_names_this_version() -> None:
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version
