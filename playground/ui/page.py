@@ -39,7 +39,7 @@ def build(host: Host) -> gr.Blocks:
         compare_tab.wire(compare, host, machine)
         sweep_actions.wire(sweep, compare, host)
         history_tab.wire(history, host)
-        history_actions.wire(history.kept, host, machine, tabs, compare, sweep)
+        history_actions.wire(history.actions, host, machine, tabs, compare, sweep)
 
         async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()

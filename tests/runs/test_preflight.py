@@ -179,7 +179,7 @@ def test_the_document_is_what_the_schema_says(config: Config) -> None:
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_the_page_shows_every_side(config: Config, locale: Any) -> None:
-    shown = preflight_panel.shown(all_kinds(config), locale)
+    shown = preflight_panel.cards(all_kinds(config), locale)
     assert shown.count("<section>") == 4
     assert shown.count('class="memory"') == 3
     assert "<script" not in shown
@@ -192,7 +192,7 @@ def test_a_label_is_no_markup(config: Config) -> None:
     host = machine(H200)
     (engine,) = engines({"target": "big"}, host=host)
     named = PlannedEngine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
-    assert "<b>x</b>" not in preflight_panel.shown(preflight.assess(config, [named], host, Sampling()), "en")
+    assert "<b>x</b>" not in preflight_panel.cards(preflight.assess(config, [named], host, Sampling()), "en")
 
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

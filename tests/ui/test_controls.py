@@ -30,12 +30,12 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
         buttons = controls.build()
     handlers = controls.Runs(buttons, host, read, lambda error, given: None)
     async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
-        asked = handlers.race if mode == "race" else handlers.measure
-        shown = await asked({}, REQUEST)
+        start = handlers.race if mode == "race" else handlers.measure
+        shown = await start({}, REQUEST)
         assert shown[buttons.run_id] == ""
         assert shown[buttons.wait]["visible"]
         assert "another" in shown[buttons.message]
-        shown = await handlers.queue({buttons.asked: shown[buttons.asked]}, REQUEST)
+        shown = await handlers.queue({buttons.mode: shown[buttons.mode]}, REQUEST)
         assert shown[buttons.race]["interactive"] is False
         assert shown[buttons.measure]["interactive"] is False
         waiting = host.followed(shown[buttons.run_id])

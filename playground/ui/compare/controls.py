@@ -31,7 +31,7 @@ Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | No
 
 @dataclass
 class Controls:
-    """`asked` is the mode of the run that was asked for last: what waits in line if the engines are taken."""
+    """`mode` is that of the run that was asked for last: what waits in line if the engines are taken."""
 
     race: gr.Button
     measure: gr.Button
@@ -40,7 +40,7 @@ class Controls:
     wait: gr.Button
     stop_engines: gr.Button
     message: gr.HTML
-    asked: gr.State
+    mode: gr.State
     run_id: gr.State
 
 
@@ -52,8 +52,8 @@ def build() -> Controls:
         watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="watch")
         wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
         engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
-    shown = message.build()
-    return Controls(race, measure, stop, watch, wait, engines, shown, gr.State("race"), gr.State(""))
+    place = message.build()
+    return Controls(race, measure, stop, watch, wait, engines, place, gr.State("race"), gr.State(""))
 
 
 def wire(
@@ -67,16 +67,16 @@ def wire(
 ) -> None:
     """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
     runs = Runs(controls, host, read, locate)
-    started = [controls.run_id, controls.asked, controls.race, controls.measure, controls.stop]
+    started = [controls.run_id, controls.mode, controls.race, controls.measure, controls.stop]
     started += [controls.stop_engines, controls.watch, controls.wait, controls.message]
     ended = [controls.race, controls.measure, controls.stop, controls.stop_engines]
-    for button, handler, given in (
+    for button, handler, read_from in (
         (controls.race, runs.race, inputs),
         (controls.measure, runs.measure, inputs),
         (controls.wait, runs.queue, inputs),
         (controls.watch, runs.join, None),
     ):
-        begun = button.click(handler, given, started, show_progress="hidden", concurrency_limit=None)
+        begun = button.click(handler, read_from, started, show_progress="hidden", concurrency_limit=None)
         streams = {"show_progress": "hidden", "concurrency_limit": None}
         # The page's framework searches its whole tree for each output of each message: the panes alone, then.
         painted = begun.then(runs.paint, controls.run_id, panes, **streams)
@@ -95,37 +95,37 @@ class Runs:
         self._read = read
         self._locate = locate
 
-    async def race(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(given, "race", visitor_locale(request), wait=False)
+    async def race(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(values, "race", visitor_locale(request), wait=False)
 
-    async def measure(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(given, "measured", visitor_locale(request), wait=False)
+    async def measure(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(values, "measured", visitor_locale(request), wait=False)
 
-    async def queue(self, given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(given, given[self._controls.asked], visitor_locale(request), wait=True)
+    async def queue(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._begin(values, values[self._controls.mode], visitor_locale(request), wait=True)
 
     async def join(self) -> dict[Any, Any]:
         """Watch the run that holds the engines."""
         controls, live = self._controls, self._host.latest
-        shown = {controls.stop: gr.update(visible=live is not None and not live.finished)}
+        changed = {controls.stop: gr.update(visible=live is not None and not live.finished)}
         run_id = live.run.id if live else ""
-        return {controls.run_id: run_id, **self._offers(busy=False), controls.message: "", **shown}
+        return {controls.run_id: run_id, **self._offers(busy=False), controls.message: "", **changed}
 
-    async def _begin(self, given: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
+    async def _begin(self, values: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
         controls = self._controls
         try:
             self._host.open()
             # Prompts may come from a file, or be made.
-            comparison = await asyncio.to_thread(self._read, given, mode)
+            comparison = await asyncio.to_thread(self._read, values, mode)
             await self._host.start(comparison, say("host.page", locale), wait=wait)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))
-            said = message.alert(error, locale, self._locate(error, given))
-            return {controls.run_id: "", controls.asked: mode, controls.message: said, **offers}
+            alert = message.alert(error, locale, self._locate(error, values))
+            return {controls.run_id: "", controls.mode: mode, controls.message: alert, **offers}
         off = gr.update(interactive=False)
-        shown = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
-        shown |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
-        return {controls.run_id: comparison.run.id, controls.message: "", **shown}
+        changed = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
+        changed |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
+        return {controls.run_id: comparison.run.id, controls.message: "", **changed}
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
         """Watching is possible only if the run that is in the way is one of this process."""
@@ -151,9 +151,9 @@ class Runs:
 
     async def ended(self) -> dict[Any, Any]:
         controls = self._controls
-        shown = {button: gr.update(interactive=True) for button in (controls.race, controls.measure)}
+        changed = {button: gr.update(interactive=True) for button in (controls.race, controls.measure)}
         return {
-            **shown,
+            **changed,
             controls.stop: gr.update(visible=False),
             controls.stop_engines: gr.update(interactive=True),
         }

@@ -18,7 +18,7 @@ from playground.runs.checks import harness
 from playground.ui.shared.labels import sentence, visitor_locale
 from playground.ui.shared.message import FieldPlace
 
-from .measure_values import CHECKS, CHOICES, GROUPS, HARNESS, OPEN, measurement_of, shown, uploaded, values_of
+from .measure_values import CHECKS, CHOICES, GROUPS, HARNESS, OPEN, measurement_of, uploaded, values_of, visibility
 
 
 @dataclass
@@ -38,7 +38,7 @@ class MeasureForm:
 def build(preset: Preset) -> MeasureForm:
     """The form, filled with the preset's measurement."""
     values = values_of(preset.measurement, preset.workload.objective)
-    there, fields = shown(values), dict[str, Any]()
+    there, fields = visibility(values), dict[str, Any]()
     for group, names in GROUPS.items():
         gr.Markdown(str(sentence(f"measure.{group}")), elem_classes="legend")
         with gr.Row(elem_classes="fields"):
@@ -93,10 +93,10 @@ def wire(form: MeasureForm) -> None:
     """Connect the events."""
     fields = form.fields
     choosers = {fields["prompts"], fields["kind"]}
-    there = [fields[name] for name in shown(dict.fromkeys(("kind", "prompts"))) if name != "file"]
+    there = [fields[name] for name in visibility(dict.fromkeys(("kind", "prompts"))) if name != "file"]
 
-    def on_choice(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return _visible(form, {name: given[fields[name]] for name in ("kind", "prompts")})
+    def on_choice(values: Mapping[Any, Any]) -> dict[Any, Any]:
+        return _visible(form, {name: values[fields[name]] for name in ("kind", "prompts")})
 
     def on_upload(path: str, request: gr.Request) -> tuple[str, str]:
         return look_at_upload(path, visitor_locale(request))
@@ -118,7 +118,7 @@ def look_at_upload(path: object, locale: Locale) -> tuple[str, str]:
 
 
 def _visible(form: MeasureForm, values: Mapping[str, Any]) -> dict[Any, Any]:
-    there = shown(values)
+    there = visibility(values)
     with_file = gr.update(visible=there.pop("file"))
     return {
         **{form.fields[name]: gr.update(visible=visible) for name, visible in there.items()},
@@ -138,9 +138,9 @@ def updates(form: MeasureForm, preset: Preset) -> dict[Any, Any]:
     return changed
 
 
-def read(form: MeasureForm, given: Mapping[Any, Any], preset: Preset) -> tuple[Measurement, str]:
+def read(form: MeasureForm, values: Mapping[Any, Any], preset: Preset) -> tuple[Measurement, str]:
     """What was filled in, and by which figure sides are compared. Raises InvalidInput."""
-    return measurement_of({name: given[field] for name, field in form.fields.items()}, preset)
+    return measurement_of({name: values[field] for name, field in form.fields.items()}, preset)
 
 
 def place_of(key: str) -> FieldPlace:

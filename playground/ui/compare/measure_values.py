@@ -63,7 +63,7 @@ OPEN = (*ENDINGS, *LIMITS, "limit")
 TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 
 
-def shown(values: Mapping[str, Any]) -> dict[str, bool]:
+def visibility(values: Mapping[str, Any]) -> dict[str, bool]:
     """Which of the fields that come and go are there."""
     load, synthetic = LOADS.get(values["kind"], ()), values["prompts"] == "synthetic"
     there = {name: name in load for fields in LOADS.values() for name in fields}

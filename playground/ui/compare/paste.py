@@ -34,33 +34,33 @@ def wire(sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
 def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
     side = sides[index]
 
-    def on_fill(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    def on_fill(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         def filled() -> tuple[Side, Sequence[Message]]:
-            found = paste.read(given[side.pasted] or "")
-            settings, notes = allowed(host.config, found.settings, given[side.fields["runtime"]])
-            labels = [str(given[one.fields["label"]]).strip() or "?" for one in sides]
-            label = renamed(labels, index, filled_from(host, given[base]).sides, settings)
-            return Side(label=label, engine=settings), [*found.notes, *notes]
+            pasted = paste.read(values[side.pasted] or "")
+            settings, notes = allowed(host.config, pasted.settings, values[side.fields["runtime"]])
+            labels = [str(values[form.fields["label"]]).strip() or "?" for form in sides]
+            label = renamed(labels, index, filled_from(host, values[base]).sides, settings)
+            return Side(label=label, engine=settings), [*pasted.notes, *notes]
 
         return _changed(side, filled, visitor_locale(request), done=True)
 
-    def on_flags(given: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return _changed(side, lambda: side_form.read(side, given), visitor_locale(request), done=False)
+    def on_flags(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return _changed(side, lambda: side_form.read(side, values), visitor_locale(request), done=False)
 
     fields = set(side.fields.values())
-    shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    labels = {one.fields["label"] for one in sides}
+    quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+    labels = {form.fields["label"] for form in sides}
     # An update that comes before the knobs were ever shown would leave their component empty for good.
-    mounted = side.fill.click(lambda: gr.update(selected=side_form.KNOBS), None, side.engine, **shown)
-    mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **shown)
-    side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **shown)
+    mounted = side.fill.click(lambda: gr.update(selected=side_form.KNOBS), None, side.engine, **quiet)
+    mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **quiet)
+    side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **quiet)
 
 
 def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings: EngineSettings) -> str:
     """What one side is called with these settings: a label that somebody typed stays, a preset's would mislead."""
-    own = labels[index]
-    if own != preset[index].label or settings == preset[index].engine:
-        return own
+    label = labels[index]
+    if label != preset[index].label or settings == preset[index].engine:
+        return label
     k = settings.speculation.model_dump().get("num_speculative_tokens")
     method = settings.speculation.method if settings.speculates else "speculation off"
     label = f"{method}, k = {k}" if k else method

@@ -42,23 +42,25 @@ def build() -> Panel:
 def wire(panel: Panel, config: Config, read: Callable[[Mapping[Any, Any]], Comparison], inputs: set[Any]) -> None:
     """`read`: what the page holds -> the run that it asks for; raises PlaygroundError."""
 
-    def check(given: Mapping[Any, Any], locale: Locale) -> str:
+    def check(values: Mapping[Any, Any], locale: Locale) -> str:
         try:
-            return shown(preflight.examine(config, read(given).run), locale)
+            return cards(preflight.examine(config, read(values).run), locale)
         except PlaygroundError as error:
             return alert(error, locale)
 
-    async def on_check(given: Mapping[Any, Any], request: gr.Request) -> str:
-        return await asyncio.to_thread(check, given, visitor_locale(request))
+    async def on_check(values: Mapping[Any, Any], request: gr.Request) -> str:
+        return await asyncio.to_thread(check, values, visitor_locale(request))
 
     panel.button.click(on_check, inputs, panel.result, concurrency_limit=None)
 
 
-def shown(checks: Sequence[SideCheck], locale: Locale) -> str:
+def cards(checks: Sequence[SideCheck], locale: Locale) -> str:
     """All sides, on one scale."""
     largest = max((max(check.need.budget, check.need.reserved) for check in checks if check.need), default=1)
-    cards = "".join(_card(check, largest, locale) for check in checks)
-    return f'<div class="preflight">{cards}</div><p class="note">{escape(say("preflight.estimate", locale))}</p>'
+    sections = "".join(_card(check, largest, locale) for check in checks)
+    return (
+        f'<div class="preflight">{sections}</div><p class="note">{escape(say("preflight.estimate", locale))}</p>'
+    )
 
 
 def _card(check: SideCheck, largest: int, locale: Locale) -> str:

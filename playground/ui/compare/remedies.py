@@ -20,55 +20,57 @@ from playground.ui.shared.message import alert
 
 from . import side_form
 from .side_form import SideForm
-from .side_values import field_of, more_fields, shown, text_of
+from .side_values import field_of, more_fields, text_of, visibility
 
 
 def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message: gr.HTML, host: Host) -> None:
     """A click carries the run, the side's index and the change's: what it changes is looked up here."""
 
-    async def apply(given: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> Any:
+    async def apply(values: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         followed = host.followed(event.run)
         run = followed.run if followed else await asyncio.to_thread(host.history.get, event.run)
-        same = side_form.knobs_as_they_are(sides, given)
+        same = side_form.knobs_as_they_are(sides, values)
         if run is None or (remedy := remedy_of(run.sides[event.side])) is None:
             return same
         change = remedy.changes[event.change]
         try:
-            edited = edits(sides[event.side], given, change)
+            edited = edits(sides[event.side], values, change)
         except InvalidInput as error:
             return {**same, message: alert(error, locale)}
-        shown = say_message(change_label(change), locale)
-        made = say("change.made", locale, side=run.sides[event.side].label, change=shown)
-        told = f'<p role="status">{escape(made)}</p>'
-        return {**same, message: told, settings: gr.update(open=True), **edited}
+        label = say_message(change_label(change), locale)
+        sentence = say("change.made", locale, side=run.sides[event.side].label, change=label)
+        done = f'<p role="status">{escape(sentence)}</p>'
+        return {**same, message: done, settings: gr.update(open=True), **edited}
 
     inputs: set[Any] = {part for side in sides for part in side.fields.values()}
     outputs = [message, settings, *(part for side in sides for part in side.outputs())]
     panes.click(apply, inputs, outputs, show_progress="hidden", concurrency_limit=None)
 
 
-def edits(side: SideForm, given: Mapping[Any, Any], change: Change) -> dict[Any, Any]:
+def edits(side: SideForm, values: Mapping[Any, Any], change: Change) -> dict[Any, Any]:
     """What to change so that the form says the same with this change.
 
     Raises InvalidInput where a field that should hold JSON does not.
     """
     fields = side.fields
     if change.key in ("speculation", "speculation.method"):
-        there = shown(str(change.value), bool(given[fields["attached"]]))
+        there = visibility(str(change.value), bool(values[fields["attached"]]))
         changed = {field: gr.update(visible=there[name]) for name, field in fields.items() if name in there}
         return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=side_form.BASICS)}
     field, (section, _, name) = field_of(change.key), change.key.partition(".")
     value: object = change.value
     if section == "knobs":
-        knobs = _replaced(json.loads(given[fields["knobs"]] or "{}"), name, change.value and text_of(change.value))
+        knobs = _replaced(
+            json.loads(values[fields["knobs"]] or "{}"), name, change.value and text_of(change.value)
+        )
         return {fields["knobs"]: json.dumps(knobs), side.engine: gr.update(selected=side_form.KNOBS)}
     if field == "more":
-        more = _replaced(more_fields(given[fields["label"]], given[fields["more"]]), name, change.value)
+        more = _replaced(more_fields(values[fields["label"]], values[fields["more"]]), name, change.value)
         value = json.dumps(more) if more else ""
     return {fields[field]: value, side.engine: gr.update(selected=side_form.BASICS)}
 
 
 def _replaced(fields: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
-    rest = {key: kept for key, kept in fields.items() if key != name}
+    rest = {key: setting for key, setting in fields.items() if key != name}
     return rest if value is None else {**rest, name: value}

@@ -51,30 +51,30 @@ def updates(buttons: SideCount, count: int) -> dict[Any, Any]:
 def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> None:
     """`base`: what the forms were filled from, and how many of them count."""
 
-    def on_add(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {**side_form.knobs_as_they_are(sides, given), **added(buttons, base, sides, given)}
+    def on_add(values: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {**side_form.knobs_as_they_are(sides, values), **added(buttons, base, sides, values)}
 
-    def on_remove(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {**side_form.knobs_as_they_are(sides, given), **removed(buttons, base, sides, given[base])}
+    def on_remove(values: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {**side_form.knobs_as_they_are(sides, values), **removed(buttons, base, sides, values[base])}
 
     outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
-    shown: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    buttons.add.click(on_add, inputs, outputs, **shown)
-    buttons.remove.click(on_remove, inputs, outputs, **shown)
+    quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+    buttons.add.click(on_add, inputs, outputs, **quiet)
+    buttons.remove.click(on_remove, inputs, outputs, **quiet)
 
 
 def added(
-    buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], given: Mapping[Any, Any]
+    buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], values: Mapping[Any, Any]
 ) -> dict[Any, Any]:
     """What to change for one more side: what the last one holds."""
-    count = sides_of(given[base])
+    count = sides_of(values[base])
     # Two clicks in a row may come before the button is off.
     if count == MOST_SIDES:
         return updates(buttons, count)
-    side = _copy_of_last(sides[:count], given)
+    side = _copy_of_last(sides[:count], values)
     return {
-        base: with_count(given[base], count + 1),
+        base: with_count(values[base], count + 1),
         **updates(buttons, count + 1),
         **side_form.updates(sides[count], side),
     }
@@ -92,17 +92,17 @@ def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], tex
     }
 
 
-def _copy_of_last(sides: Sequence[SideForm], given: Mapping[Any, Any]) -> Side:
+def _copy_of_last(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> Side:
     """Under a name of its own. Where the last one can't be read, of the last that can."""
     for side in reversed(sides):
         try:
-            last, _ = side_form.read(side, given)
+            last, _ = side_form.read(side, values)
         except InvalidInput:
             continue
         break
     else:
         last = presets.load(presets.EMBEDDED).sides[0]
-    labels = {str(given[side.fields["label"]]).strip() for side in sides}
+    labels = {str(values[side.fields["label"]]).strip() for side in sides}
     stem = re.sub(r" \(\d\)$", "", last.label)
     free = (f"{stem} ({number})" for number in range(2, MOST_SIDES + 2))
     return last.model_copy(update={"label": next(name for name in free if name not in labels)})

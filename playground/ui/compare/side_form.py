@@ -20,7 +20,7 @@ from playground.ui.shared import view
 from playground.ui.shared.labels import label
 from playground.ui.shared.message import FieldPlace
 
-from .side_values import field_of, shown, side_of, values_of
+from .side_values import field_of, side_of, values_of, visibility
 
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
@@ -53,10 +53,10 @@ class _Maker:
         self.index = index
         self.fields: dict[str, Any] = {}
         self._values = values_of(side)
-        self.shown = shown(self._values["method"], self._values["attached"])
+        self.visible = visibility(self._values["method"], self._values["attached"])
 
     def add(self, kind: Any, name: str, caption: str | None = None, **options: Any) -> None:
-        options = {"visible": self.shown.get(name, True), "elem_id": f"side{self.index}-{name}", **options}
+        options = {"visible": self.visible.get(name, True), "elem_id": f"side{self.index}-{name}", **options}
         self.fields[name] = kind(value=self._values[name], label=label(caption or name), **options)
 
 
@@ -77,21 +77,21 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
             fill = gr.Button(label("paste_fill"), size="sm", elem_id=f"side{index}-fill")
         notes = gr.HTML(apply_default_css=False, elem_id=f"side{index}-notes", elem_classes="side-notes")
         make.add(gr.Checkbox, "attached")
-        with gr.Column(visible=make.shown["endpoint"]) as endpoint:
+        with gr.Column(visible=make.visible["endpoint"]) as endpoint:
             make.add(gr.Textbox, "base_url", info=label("base_url_info"), max_lines=1)
             make.add(gr.Textbox, "model", "endpoint_model", max_lines=1)
             make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
-        with gr.Tabs(visible=make.shown["engine"]) as engine:
+        with gr.Tabs(visible=make.visible["engine"]) as engine:
             with gr.Tab(label("tab_basics"), id=BASICS, elem_id=f"side{index}-tab-{BASICS}"):
                 _models(make, folders.known(config))
             with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
                 _knobs(make, config)
     form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
     attached, method = make.fields["attached"], make.fields["method"]
-    places = [engine, endpoint, *(make.fields[name] for name in make.shown if name in make.fields)]
+    places = [engine, endpoint, *(make.fields[name] for name in make.visible if name in make.fields)]
 
-    def on_shown(given: Mapping[Any, Any]) -> dict[Any, Any]:
-        there = shown(given[method], given[attached])
+    def on_shown(values: Mapping[Any, Any]) -> dict[Any, Any]:
+        there = visibility(values[method], values[attached])
         holders = {"engine": engine, "endpoint": endpoint, **make.fields}
         return {holders[name]: gr.update(visible=visible) for name, visible in there.items()}
 
@@ -112,6 +112,8 @@ def _models(make: _Maker, offered: list[str]) -> None:
 
 
 def _knobs(make: _Maker, config: Config) -> None:
+    # One component for all. With a field of Gradio's own for each of 22 on four sides, a preset took two to three
+    # times as long to fill in, and the page was a fifth larger.
     make.add(
         gr.HTML,
         "knobs",
@@ -138,13 +140,13 @@ def _choices(knob: str) -> list[str] | None:
     return choices(Knobs, knob)
 
 
-def knobs_as_they_are(sides: Sequence[SideForm], given: Mapping[Any, Any]) -> dict[Any, Any]:
+def knobs_as_they_are(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> dict[Any, Any]:
     """What an event that may change any side's fields returns for all of them, beside what it changes.
 
     Gradio takes what is not returned for an update without a value. Before the knobs were ever shown, one such
     leaves their component empty for good.
     """
-    return {field: given[field] for field in (side.fields["knobs"] for side in sides)}
+    return {field: values[field] for field in (side.fields["knobs"] for side in sides)}
 
 
 def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
@@ -152,7 +154,7 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     if side is None:
         return {form.column: gr.update(visible=False), form.fields["knobs"]: "{}"}
     values = values_of(side)
-    there = shown(values["method"], values["attached"])
+    there = visibility(values["method"], values["attached"])
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
         form.engine: gr.update(visible=there["engine"]),
@@ -164,9 +166,9 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     return changed
 
 
-def read(form: SideForm, given: Mapping[Any, Any]) -> tuple[Side, list[Message]]:
+def read(form: SideForm, values: Mapping[Any, Any]) -> tuple[Side, list[Message]]:
     """Frozen settings from the form's values, and a note on each old name. InvalidInput names side and key."""
-    return side_of({name: given[field] for name, field in form.fields.items()})
+    return side_of({name: values[field] for name, field in form.fields.items()})
 
 
 def place_of(index: int, key: str) -> FieldPlace:

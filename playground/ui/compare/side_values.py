@@ -33,7 +33,7 @@ def field_of(key: str) -> str:
     return SPECULATION.get(name, "more") if group == "speculation" else group
 
 
-def shown(method: str, attached: bool) -> dict[str, bool]:
+def visibility(method: str, attached: bool) -> dict[str, bool]:
     """Which of the fields that come and go are there."""
     lookup, speculates = method in LOOKUP, method != "off"
     return {

@@ -35,7 +35,7 @@ ROLES = ("user", "assistant")
 
 @dataclass
 class CompareTab:
-    """The components that events read and change. `base` tells what the fields were filled from: see origin.py."""
+    """The components that events read and change. `base` tells what the fields were filled from: see source.py."""
 
     base: gr.Textbox
     preset: gr.Dropdown
@@ -60,12 +60,12 @@ class CompareTab:
 
     def fields(self) -> list[Any]:
         """What a visitor fills in."""
-        own: list[Any] = [self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
-        own += [self.top_p, self.top_k, self.seed, self.ignore_eos, *self.measurement.fields.values()]
-        return own + [field for side in self.sides for field in side.fields.values()]
+        fields: list[Any] = [self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
+        fields += [self.top_p, self.top_k, self.seed, self.ignore_eos, *self.measurement.fields.values()]
+        return fields + [field for side in self.sides for field in side.fields.values()]
 
     def inputs(self) -> set[Any]:
-        return {*self.fields(), self.base, self.controls.asked}
+        return {*self.fields(), self.base, self.controls.mode}
 
     def filled(self) -> list[Any]:
         """What `filling` may change."""
@@ -83,7 +83,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
                 presets.names(), value=first.name, label=label("preset"), info=label("preset_info")
             )
         with gr.Column(scale=3, min_width=280):
-            shown = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
+            card_shown = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
     prompt = gr.Textbox(
         first.workload.prompt,
         label=label("prompt"),
@@ -117,7 +117,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
         preset=preset,
-        card=shown,
+        card=card_shown,
         settings=settings,
         sides=sides,
         count=count,
@@ -150,14 +150,14 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     tab.preset.input(on_preset, tab.preset, tab.filled(), show_progress="hidden")
 
-    def comparison(given: Mapping[Any, Any], mode: Mode) -> Comparison:
-        return _comparison(tab, host, given, mode)
+    def comparison(values: Mapping[Any, Any], mode: Mode) -> Comparison:
+        return _comparison(tab, host, values, mode)
 
-    def locate(error: PlaygroundError, given: Mapping[Any, Any]) -> FieldPlace | None:
-        return _place_of(tab, error, given)
+    def locate(error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
+        return _place_of(tab, error, values)
 
     controls.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
-    preflight_panel.wire(tab.preflight, host.config, lambda given: comparison(given, "race"), tab.inputs())
+    preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_form.wire(tab.sides, tab.base, host)
     measure_form.wire(tab.measurement)
@@ -165,44 +165,46 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 
-def _comparison(tab: CompareTab, host: Host, given: Mapping[Any, Any], mode: Mode) -> Comparison:
+def _comparison(tab: CompareTab, host: Host, values: Mapping[Any, Any], mode: Mode) -> Comparison:
     """Raises InvalidInput."""
-    case, base = read(tab, host, given)
+    case, base = read(tab, host, values)
     measurement = case.measurement if mode == "measured" else None
     # A race has no measurement to change.
-    own = case if measurement else case.model_copy(update={"measurement": base.measurement})
-    return host.comparison(case.sides, case.workload, measurement, preset=preset_of(own, base))
+    case = case if measurement else case.model_copy(update={"measurement": base.measurement})
+    return host.comparison(case.sides, case.workload, measurement, preset=preset_of(case, base))
 
 
-def read(tab: CompareTab, host: Host, given: Mapping[Any, Any]) -> tuple[Case, Preset]:
+def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, Preset]:
     """Turn what the page holds into frozen settings at once; also what it was filled from. Raises InvalidInput."""
-    base = filled_from(host, given[tab.base])
-    sides = tuple(side_form.read(side, given)[0] for side in tab.sides[: len(base.sides)])
+    base = filled_from(host, values[tab.base])
+    sides = tuple(side_form.read(side, values)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
         # The form has no field for the rest.
         **base.workload.sampling.model_dump(),
-        "max_tokens": given[tab.max_tokens],
-        "temperature": given[tab.temperature],
-        "top_p": (given[tab.top_p] or "").strip() or None,
-        "top_k": (given[tab.top_k] or "").strip() or None,
-        "seed": given[tab.seed],
-        "ignore_eos": given[tab.ignore_eos],
+        "max_tokens": values[tab.max_tokens],
+        "temperature": values[tab.temperature],
+        "top_p": (values[tab.top_p] or "").strip() or None,
+        "top_k": (values[tab.top_k] or "").strip() or None,
+        "seed": values[tab.seed],
+        "ignore_eos": values[tab.ignore_eos],
     }
     # The form has no field for a side's own load profile: it stays what it was.
-    profiles = [own.profile for own in base.sides]
-    sides = tuple(side.model_copy(update={"profile": own}) for side, own in zip(sides, profiles, strict=True))
+    profiles = [side.profile for side in base.sides]
+    sides = tuple(
+        side.model_copy(update={"profile": profile}) for side, profile in zip(sides, profiles, strict=True)
+    )
     workload = {
-        "prompt": given[tab.prompt] or "",
-        "system": given[tab.system] or None,
-        "turns": _turns(given[tab.turns] or ""),
+        "prompt": values[tab.prompt] or "",
+        "system": values[tab.system] or None,
+        "turns": _turns(values[tab.turns] or ""),
         "sampling": sampling,
     }
-    measurement, objective = measure_form.read(tab.measurement, given, base)
-    asked = validate(Workload, {**workload, "objective": objective}, where=Section.PROMPT)
-    return Case(sides=sides, workload=asked, measurement=measurement), base
+    measurement, objective = measure_form.read(tab.measurement, values, base)
+    request = validate(Workload, {**workload, "objective": objective}, where=Section.PROMPT)
+    return Case(sides=sides, workload=request, measurement=measurement), base
 
 
-def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any]) -> FieldPlace | None:
+def _place_of(tab: CompareTab, error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
     """The field that an error is about."""
     params = error.params
     key, where = str(params.get("key", "")), params.get("side", params.get("where"))
@@ -215,7 +217,7 @@ def _place_of(tab: CompareTab, error: PlaygroundError, given: Mapping[Any, Any])
         )
     if where is Section.MEASUREMENT:
         return measure_form.place_of(name)
-    labels = [str(given[side.fields["label"]]).strip() or "?" for side in tab.sides]
+    labels = [str(values[side.fields["label"]]).strip() or "?" for side in tab.sides]
     return side_form.place_of(labels.index(where), key) if where in labels else None
 
 

@@ -24,7 +24,7 @@ from playground.ui.compare.paste import allowed
 from playground.ui.compare.tab import CompareTab
 from playground.ui.shared import view
 from playground.ui.shared.labels import visitor_locale
-from playground.ui.shared.source import as_preset, found
+from playground.ui.shared.source import as_preset, stored
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
 
@@ -37,10 +37,10 @@ def build(host: Host) -> gr.HTML:
     def file_text(asked: object) -> str:
         """Of a run or a sweep, by its id."""
         given = asked if isinstance(asked, dict) else {}
-        kept = found(host, str(given.get("run")))
+        record = stored(host, str(given.get("run")))
         form = next((form for form in FORMATS if form == given.get("form")), None)
         locale: Locale = "zh-CN" if given.get("locale") == "zh-CN" else "en"
-        return "" if kept is None or form is None else exported(kept, form, locale)
+        return "" if record is None or form is None else exported(record, form, locale)
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',
@@ -51,10 +51,10 @@ def build(host: Host) -> gr.HTML:
     )
 
 
-def offers(kept: Run | Sweep, locale: Locale) -> str:
+def offers(record: Run | Sweep, locale: Locale) -> str:
     """The component's value."""
     texts = {name: say(f"kept.{name}", locale) for name in ("load", *FORMATS, "saving", "failed")}
-    return json.dumps({"run": kept.id, "locale": locale, "formats": FORMATS, "texts": texts})
+    return json.dumps({"run": record.id, "locale": locale, "formats": FORMATS, "texts": texts})
 
 
 def wire(
@@ -63,14 +63,14 @@ def wire(
     """A click loads the settings, and shows the tab that holds them."""
 
     def load(event: gr.EventData, request: gr.Request) -> Any:
-        kept = host.history.settings(str(event.run))
-        if kept is None:
+        record = host.history.settings(str(event.run))
+        if record is None:
             return gr.skip()
-        preset = allowed_here(host.config, as_preset(kept))
+        preset = allowed_here(host.config, as_preset(record))
         filled = compare_tab.filling(compare, preset, machine, visitor_locale(request))
-        if isinstance(kept, Sweep):
+        if isinstance(record, Sweep):
             filled |= sweep_tab.filling(sweeps, preset)
-        return {**filled, tabs: gr.update(selected="sweep" if isinstance(kept, Sweep) else "compare")}
+        return {**filled, tabs: gr.update(selected="sweep" if isinstance(record, Sweep) else "compare")}
 
     outputs = [tabs, *compare.filled(), *sweeps.filled()]
     actions.click(load, None, outputs, show_progress="hidden", concurrency_limit=None)

@@ -42,7 +42,7 @@ class HistoryTab:
     refresh: gr.Button
     note: gr.HTML
     runs: gr.HTML
-    kept: gr.HTML
+    actions: gr.HTML
     sweep: SweepView
     panes: gr.HTML
     charts: gr.HTML
@@ -74,21 +74,21 @@ def wire(tab: HistoryTab, host: Host) -> None:
     def opened(event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         if (sweep := host.history.sweep(event.run)) is not None:
-            offered = {tab.kept: history_actions.offers(sweep, locale)}
+            offered = {tab.actions: history_actions.offers(sweep, locale)}
             return {**offered, **tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
         run = host.history.get(event.run)
         if run is None:
             return gr.skip()
-        panes, charts = view.shown(host.config, run, locale)
-        offered = {tab.kept: history_actions.offers(run, locale)}
+        panes, charts = view.rendered(host.config, run, locale)
+        offered = {tab.actions: history_actions.offers(run, locale)}
         return {**offered, **tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
 
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    outputs = [tab.kept, *tab.sweep.outputs(), tab.panes, tab.charts]
+    outputs = [tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.kept: history_actions.offers})
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.actions: history_actions.offers})
 
 
 def _listed(summaries: Sequence[Summary], locale: Locale) -> str:

@@ -19,7 +19,7 @@ from playground.runs.host import Host
 
 
 def origin(preset: Preset) -> str:
-    """The text: its name, which of a kept run is the run's id, and how many sides there are."""
+    """The text: its name, which of a run of the history is its id, and how many sides there are."""
     return json.dumps([preset.name, len(preset.sides)])
 
 
@@ -44,8 +44,8 @@ def filled_from(host: Host, text: str) -> Preset:
     name, count = _parts(text)
     if presets.exists(name):
         preset = presets.load(name)
-    elif (kept := host.history.settings(name)) is not None:
-        preset = as_preset(kept)
+    elif (record := host.history.settings(name)) is not None:
+        preset = as_preset(record)
     else:
         raise InvalidInput("kept.gone", id=name)
     return with_sides(preset, count)
@@ -53,8 +53,8 @@ def filled_from(host: Host, text: str) -> Preset:
 
 def with_sides(preset: Preset, count: int) -> Preset:
     """Those beyond its own are like its last one."""
-    own = preset.sides
-    return preset.model_copy(update={"sides": (own + own[-1:] * max(0, count - len(own)))[:count]})
+    sides = preset.sides
+    return preset.model_copy(update={"sides": (sides + sides[-1:] * max(0, count - len(sides)))[:count]})
 
 
 def preset_of(case: Case, base: Preset) -> str | None:
@@ -63,27 +63,27 @@ def preset_of(case: Case, base: Preset) -> str | None:
     return base.name if unchanged else None
 
 
-def found(host: Host, kept_id: str) -> Run | Sweep | None:
+def stored(host: Host, run_id: str) -> Run | Sweep | None:
     """What the history has under that id."""
-    return host.history.sweep(kept_id) or host.history.get(kept_id)
+    return host.history.sweep(run_id) or host.history.get(run_id)
 
 
-def as_preset(kept: Run | Sweep) -> Preset:
+def as_preset(record: Run | Sweep) -> Preset:
     """What it was started from: the shipped preset if it is that one still, else one of its own under its id."""
-    shipped = presets.load(kept.preset) if kept.preset and presets.exists(kept.preset) else None
-    if isinstance(kept, Sweep):
-        case, plan = kept.case, kept.plan
+    shipped = presets.load(record.preset) if record.preset and presets.exists(record.preset) else None
+    if isinstance(record, Sweep):
+        case, plan = record.case, record.plan
     else:
-        sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in kept.sides)
+        sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in record.sides)
         # A race has none of its own.
         usual = shipped.measurement if shipped else Measurement()
-        case, plan = Case(sides=sides, workload=kept.workload, measurement=kept.measurement or usual), None
+        case, plan = Case(sides=sides, workload=record.workload, measurement=record.measurement or usual), None
     if shipped is not None and shipped.case == case:
         return shipped if plan is None else shipped.model_copy(update={"sweep": plan})
     return Preset(
-        name=kept.id,
-        title=_localised("kept.title", id=kept.id),
-        shows=_localised("kept.shows", time=kept.created_at.replace("T", " ")[:16]),
+        name=record.id,
+        title=_localised("kept.title", id=record.id),
+        shows=_localised("kept.shows", time=record.created_at.replace("T", " ")[:16]),
         needs=Localised.model_validate({"en": "", "zh-CN": ""}),
         gpu=False,
         sides=case.sides,

@@ -67,11 +67,11 @@ def chart_grid() -> gr.HTML:
     )
 
 
-def emptied_by(shown: gr.HTML, fields: Iterable[Any], buttons: Iterable[gr.Button]) -> None:
-    """Empty `shown` once what a field holds has changed, whoever changed it, or one of the buttons was clicked: it
+def emptied_by(text: gr.HTML, fields: Iterable[Any], buttons: Iterable[gr.Button]) -> None:
+    """Empty `text` once what a field holds has changed, whoever changed it, or one of the buttons was clicked: it
     spoke of what was there before."""
     events = [*(field.change for field in fields), *(button.click for button in buttons)]
-    gr.on(events, None, None, shown, js="() => ''", show_progress="hidden")
+    gr.on(events, None, None, text, js="() => ''", show_progress="hidden")
 
 
 def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> Painter:
@@ -80,7 +80,7 @@ def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | N
     return kind(config, run, locale, comparison)
 
 
-def shown(config: Config, run: Run, locale: Locale) -> tuple[str, str]:
+def rendered(config: Config, run: Run, locale: Locale) -> tuple[str, str]:
     """The values of the panes and of the charts, for a run of the history."""
     return painter(config, run, locale).paint(whole=True), Drawer(run, locale).draw()
 

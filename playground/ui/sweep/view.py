@@ -67,7 +67,7 @@ def wire(
         run, locale = host.history.get(event.run), visitor_locale(request)
         if run is None:
             return gr.skip()
-        values = dict(zip((panes, charts), view.shown(host.config, run, locale), strict=True))
+        values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
         return {**values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):
