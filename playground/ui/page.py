@@ -67,7 +67,7 @@ def launch_options(host: Host) -> dict[str, Any]:
         "css_paths": view.ASSETS / "style.css",
         "theme": gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
         "run_history": False,
-        # Files of prompts. The door stands open: let no more through.
+        # For files of prompts: anybody who reaches the page can upload one.
         "max_file_size": "20mb",
         "enable_monitoring": False,
         "footer_links": [],

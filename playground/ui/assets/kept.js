@@ -1,4 +1,4 @@
-// The buttons for what is open. A file comes as text, and is saved by the browser: nothing lies about on the server.
+// The buttons for what is open. A file comes as text, and is saved by the browser: nothing is left on the server.
 const box = element.querySelector('.kept');
 
 const types = {json: 'application/json', csv: 'text/csv', html: 'text/html'};

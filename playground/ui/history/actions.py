@@ -34,12 +34,12 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 def build(host: Host) -> gr.HTML:
     """Empty until something is open. A click on the first button is an event; the others fetch a file's text."""
 
-    def file_text(asked: object) -> str:
+    def file_text(request: object) -> str:
         """Of a run or a sweep, by its id."""
-        given = asked if isinstance(asked, dict) else {}
-        record = stored(host, str(given.get("run")))
-        form = next((form for form in FORMATS if form == given.get("form")), None)
-        locale: Locale = "zh-CN" if given.get("locale") == "zh-CN" else "en"
+        fields = request if isinstance(request, dict) else {}
+        record = stored(host, str(fields.get("run")))
+        form = next((form for form in FORMATS if form == fields.get("form")), None)
+        locale: Locale = "zh-CN" if fields.get("locale") == "zh-CN" else "en"
         return "" if record is None or form is None else exported(record, form, locale)
 
     return gr.HTML(
@@ -81,13 +81,13 @@ def allowed_here(config: Config, preset: Preset) -> Preset:
     sides, notes = list[Side](), list(preset.notes)
     for side in preset.sides:
         if isinstance(side.engine, EngineSettings):
-            given = side.engine.runtime
-            usable = given if given in runtime.names(config) else runtime.DEFAULT
-            engine, said = allowed(config, side.engine, usable)
-            if usable != given:
-                said.append(Message("kept.no_runtime", {"side": side.label, "runtime": given}))
-            # What stays is no news here.
-            notes += said if engine != side.engine else []
+            name = side.engine.runtime
+            usable = name if name in runtime.names(config) else runtime.DEFAULT
+            engine, changes = allowed(config, side.engine, usable)
+            if usable != name:
+                changes.append(Message("kept.no_runtime", {"side": side.label, "runtime": name}))
+            # Only what was changed is worth a note here.
+            notes += changes if engine != side.engine else []
             side = side.model_copy(update={"engine": engine})
         sides.append(side)
     return preset.with_notes(notes).model_copy(update={"sides": tuple(sides)})
