@@ -23,9 +23,9 @@ import httpx
 from benchmarks.common import folder, free_port, load, vllm_bench
 from playground import prompts
 from playground.config import Config
-from playground.domain.spec.schedule import schedule
+from playground.domain.spec.load_profile import ConcurrencyProfile, schedule
 from playground.domain.spec.settings import EngineSettings, Knobs
-from playground.domain.spec.workload import ConcurrencyProfile, Objective
+from playground.domain.spec.workload import Objective
 from playground.domain.stats.verdicts import compare
 from playground.engine import devices, runtime
 from playground.engine.command import SERVED_NAME, build

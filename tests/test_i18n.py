@@ -55,8 +55,9 @@ def constants() -> set[str]:
 
 @cache
 def words() -> set[str]:
-    """What may fill the hole of an f-string: every string of the source, whole and by words."""
-    return constants() | {word for text in constants() for word in text.split()}
+    """What may fill the hole of an f-string: every string of the source, whole and by words, and field names."""
+    fields = {node.target.id for node in nodes(ast.AnnAssign) if isinstance(node.target, ast.Name)}
+    return fields | constants() | {word for text in constants() for word in text.split()}
 
 
 def template(node: ast.JoinedStr, prefix: str = "") -> str:

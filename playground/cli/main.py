@@ -17,8 +17,9 @@ from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from playground.domain.record.run import Run
+from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.workload import ConcurrencyProfile, Workload
+from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
 from playground.i18n import say, say_message

@@ -8,7 +8,8 @@ from typing import Any
 
 from playground.domain.message import Message
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
-from playground.domain.spec.workload import Conversation, LoadProfile, Prompt, Sampling
+from playground.domain.spec.load_profile import LoadProfile
+from playground.domain.spec.workload import Conversation, Prompt, Sampling
 from playground.processes import DriverProcess
 
 from .endpoint import Endpoint

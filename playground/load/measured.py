@@ -12,8 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from playground.domain.spec.schedule import Planned, schedule
-from playground.domain.spec.workload import LoadProfile
+from playground.domain.spec.load_profile import LoadProfile, Planned, schedule
 
 from .connection import Connection, connect, http_request
 from .output import Outbox

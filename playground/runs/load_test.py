@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from playground import prompts
 from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.record.traces import RequestTrace
-from playground.domain.spec.workload import ChatMessage, LoadProfile, Prompt, Sampling
+from playground.domain.spec.load_profile import LoadProfile
+from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.capabilities import probe
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Endpoint

@@ -17,8 +17,9 @@ from playground.domain.record.evidence import AccuracyEvidence, HarnessEvidence,
 from playground.domain.record.metrics import request_figures
 from playground.domain.record.run import Trial
 from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
-from playground.domain.spec.workload import ConcurrencyProfile, LoadProfile, Prompt, RateProfile
+from playground.domain.spec.workload import Prompt
 from playground.domain.stats.rounds import order_of, rounds_of, run_verdicts, settled
 from playground.load.client import MeasuredLoad
 from playground.store import History
@@ -32,8 +33,6 @@ from .session import RunSession, meanwhile
 # A side is warm when two passes in a row agree on the step time to so much, or after so many passes.
 WARM_WITHIN = 0.05
 WARM_UP_PASSES = 4
-# Of a load whose concurrency is open, so many at once.
-WARM_UP_AT_RATE = 8
 SAVE_INTERVAL_S = 0.8
 
 EvidenceT = TypeVar("EvidenceT", OutputEvidence, AccuracyEvidence, HarnessEvidence)
@@ -151,7 +150,7 @@ class Measured(RunSession):
         before: float | None = None
         answered = False
         for _ in range(WARM_UP_PASSES):
-            load = self._new_load(index, _warm_up_profile(profile))
+            load = self._new_load(index, profile.warm_up())
             with _stopped_after(load, self._plan.budget_s + self._config.request_timeout_s):
                 async for _ in load.run():
                     pass
@@ -222,15 +221,6 @@ class Measured(RunSession):
             raise WorkFailed("load.nothing_sent")
         self._run.problem = Message("run.side_silent", {"side": side.label, "cause": cause})
         raise PlaygroundError("run.all_failed")
-
-
-def _warm_up_profile(profile: LoadProfile) -> ConcurrencyProfile:
-    """As many at once as the load will have; where that is open, as a rate's is, a few."""
-    at_once = profile.peak
-    if isinstance(profile, RateProfile):
-        at_once = min(at_once, WARM_UP_AT_RATE)
-    at_once = min(at_once, profile.requests or at_once)
-    return ConcurrencyProfile(concurrency=at_once, requests=at_once)
 
 
 @contextmanager

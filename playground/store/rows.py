@@ -12,6 +12,7 @@ from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.case import Case
+from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import SideSettings
 from playground.domain.spec.workload import ChatMessage, LoadProfile, Workload

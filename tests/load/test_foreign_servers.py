@@ -14,7 +14,8 @@ from support.load_command import command
 from support.real import embedded_gguf, embedded_model
 from support.schema import check
 
-from playground.domain.spec.workload import ChatMessage, ConcurrencyProfile, Prompt, Sampling
+from playground.domain.spec.load_profile import ConcurrencyProfile
+from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.capabilities import probe
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Api, Capabilities, Endpoint

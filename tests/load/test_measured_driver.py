@@ -21,17 +21,15 @@ from support.waiting import until
 from playground.config import Config
 from playground.domain.record.metrics import trace_figures
 from playground.domain.record.traces import RequestTrace
-from playground.domain.spec.schedule import schedule
-from playground.domain.spec.workload import (
-    ChatMessage,
+from playground.domain.spec.load_profile import (
     ConcurrencyProfile,
     LoadProfile,
-    Prompt,
     RampProfile,
     RateProfile,
-    Sampling,
     WavesProfile,
+    schedule,
 )
+from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Capabilities, Endpoint
 

@@ -13,9 +13,10 @@ from playground import prompts
 from playground.domain.answers.agreement import GreedyAgreement, SampledAgreement, agreements, answers_of, dtype_of
 from playground.domain.answers.harness import harness_statements
 from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import Harness
 from playground.domain.spec.settings import EngineSettings, Knobs
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.spec.workload import Sampling, Workload
 from playground.engine.command import SERVED_NAME
 from playground.i18n import say_message
 from playground.load.client import MeasuredLoad

@@ -23,8 +23,9 @@ from playground.domain.record.run import Mode, Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.change import Change
+from playground.domain.spec.load_profile import WavesProfile
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.spec.workload import ChatMessage, WavesProfile
+from playground.domain.spec.workload import ChatMessage
 from playground.domain.speculation.theory import SpeculationPoint
 from playground.domain.stats.rounds import rounds_of
 from playground.domain.sweep.analysis import SweepAnalysis

@@ -24,9 +24,10 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
+from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.domain.url import BaseUrl
 from playground.i18n import LOCALES, say_message

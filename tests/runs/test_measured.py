@@ -14,16 +14,10 @@ from support.waiting import until
 from playground.domain.errors import InvalidInput
 from playground.domain.record.metrics import side_figures
 from playground.domain.spec.case import Side
+from playground.domain.spec.load_profile import ConcurrencyProfile, LoadProfile, WavesProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
-from playground.domain.spec.workload import (
-    ConcurrencyProfile,
-    Limits,
-    LoadProfile,
-    Sampling,
-    WavesProfile,
-    Workload,
-)
+from playground.domain.spec.workload import Limits, Sampling, Workload
 from playground.domain.stats.rounds import ending, order_of, rounds_of, run_verdicts
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions

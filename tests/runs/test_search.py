@@ -17,9 +17,9 @@ from benchmarks.surfaces import Surface, built
 from playground.cli.main import main
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.case import Side
+from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings, Knobs
-from playground.domain.spec.workload import ConcurrencyProfile
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import BESIDE, SHARES, fitting

@@ -18,9 +18,10 @@ from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.evidence import AccuracyEvidence, OutputEvidence, Repeats, Task, TopLogprobs
 from playground.domain.record.run import Run, SideRecord, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.load_profile import RateProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.spec.workload import ChatMessage, Limits, RateProfile, Sampling, Workload
+from playground.domain.spec.workload import ChatMessage, Limits, Sampling, Workload
 from playground.store import History
 from playground.store.evidence import outputs_of, outputs_row
 

@@ -11,6 +11,7 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
+from playground.domain.spec.load_profile import RampProfile, RateProfile
 from playground.domain.spec.measurement import Harness, Measurement, SyntheticPrompts
 from playground.domain.spec.workload import RampProfile, RateProfile
 from playground.i18n import LOCALES, Locale, say_message

@@ -8,7 +8,8 @@ from statistics import fmean
 from playground.domain.record.run import Run, Trial
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.change import Value
-from playground.domain.spec.workload import Conversation, LoadProfile, Objective, WavesProfile
+from playground.domain.spec.load_profile import LoadProfile
+from playground.domain.spec.workload import Conversation, Objective
 from playground.domain.stats.ratios import Ratio
 from playground.domain.stats.rounds import rounds_of, whole_rounds
 from playground.domain.stats.verdicts import RoundValues, compare
@@ -61,16 +62,13 @@ def _compared(run: Run, values: Sequence[RoundValues], side: int, over: int, by:
 
 
 def mean_answer(trial: Trial, profile: LoadProfile) -> float | None:
-    """From a request's send until its answer can be had, on average. A static batch hands back all its answers
-    when the longest has ended, so with waves that is when the wave ends."""
+    """From a request's send until its answer can be had, on average (ms)."""
     ends = [_end_ms(trace) for trace in trial.requests]
     known = [end for end in ends if end is not None]
     if not known or len(known) < len(ends):
         return None
-    if isinstance(profile, WavesProfile):
-        size = profile.concurrency
-        known = [max(known[at - at % size :][:size]) for at in range(len(known))]
-    return fmean(end - trace.sent_ms for end, trace in zip(known, trial.requests, strict=True))
+    available = profile.available_ms(known)
+    return fmean(at_ms - trace.sent_ms for at_ms, trace in zip(available, trial.requests, strict=True))
 
 
 def mean_of(chosen: Collection[Conversation]) -> Latency:

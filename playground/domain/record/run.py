@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from playground.domain.message import Message
+from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import SideSettings
-from playground.domain.spec.workload import LoadProfile, Workload
+from playground.domain.spec.workload import Workload
 
 from .counters import Counters, Sample
 from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .load_profile import LoadProfile
 from .measurement import Measurement
 from .settings import Frozen, SideSettings
-from .workload import LoadProfile, Workload
+from .workload import Workload
 
 LEAST_SIDES, MOST_SIDES = 2, 4
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .load_profile import ConcurrencyProfile, LoadProfile
 from .settings import Frozen, PositiveInt
-from .workload import ConcurrencyProfile, Limits, LoadProfile
+from .workload import Limits
 
 # It becomes an argument of a command, where a comma parts two of them.
 TaskName = Annotated[str, Field(pattern=r"^[\w./][\w./ -]*$")]

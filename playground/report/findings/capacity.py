@@ -7,7 +7,6 @@ from statistics import median
 from playground.domain.record.counters import Counters
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.change import Change
-from playground.domain.spec.workload import RampProfile
 
 from .side_view import Finding, SideView
 
@@ -87,7 +86,7 @@ def long_takes_cache(side: SideView) -> Finding | None:
 def short_starved(side: SideView) -> Finding | None:
     """Short requests wait far longer for their first token while a long one is under way (claim 9)."""
     # Where the load itself grows, later ones wait longer in any case.
-    if isinstance(side.profile, RampProfile):
+    if side.profile is not None and not side.profile.steady:
         return None
     usual = median([_tokens(trace) for trace in side.requests] or [0])
     alone: list[float] = []

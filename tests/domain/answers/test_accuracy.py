@@ -21,8 +21,9 @@ from support.waiting import until
 from playground.domain.answers.accuracy import Z, accuracy_of, is_right, mcnemar, statements, tango, wilson
 from playground.domain.record.evidence import AccuracyEvidence, Task
 from playground.domain.record.run import Run
+from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.i18n import LOCALES, say_message
 from playground.load.endpoint import Endpoint

@@ -17,7 +17,8 @@ from playground.domain.claims.evidence import mean_answer
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
-from playground.domain.spec.workload import ChatMessage, Conversation, WavesProfile
+from playground.domain.spec.load_profile import WavesProfile
+from playground.domain.spec.workload import ChatMessage, Conversation
 from playground.domain.stats.ratios import Ratio, mean, quotient
 from playground.domain.stats.verdicts import Verdict, compare
 from playground.domain.sweep.analysis import SweepAnalysis

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from playground.domain.spec.schedule import Planned, schedule
-from playground.domain.spec.workload import ConcurrencyProfile, LoadProfile, RampProfile, RateProfile, WavesProfile
+from playground.domain.spec.load_profile import (
+    ConcurrencyProfile,
+    LoadProfile,
+    Planned,
+    RampProfile,
+    RateProfile,
+    WavesProfile,
+    schedule,
+)
 
 PROFILES = [
     ConcurrencyProfile(concurrency=4, requests=40),

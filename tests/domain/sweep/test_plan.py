@@ -10,6 +10,7 @@ import pytest
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.change import Value
+from playground.domain.spec.load_profile import ConcurrencyProfile, WavesProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import AttachedEndpoint, DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.spec.workload import ConcurrencyProfile, Sampling, WavesProfile, Workload

@@ -1,0 +1,239 @@
+"""Load profiles: how requests are sent. One class for each kind, which answers all that depends on the kind.
+
+A profile and a seed give a schedule: which prompt leaves when. The same seed gives the same schedule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from playground.domain.refusal import refused
+from playground.domain.validation import choices
+
+from .settings import Frozen, PositiveInt
+
+MASK = 2**64 - 1
+# How many requests at once warm a side up for a load whose concurrency is open.
+WARM_UP_AT_RATE = 8
+ENDINGS = ("requests", "duration_s")
+
+Concurrency = Annotated[int, Field(ge=1, le=4096)]
+
+
+class _Profile(Frozen):
+    """What every profile has, and what holds unless a kind says otherwise.
+
+    It stops sending after so many requests or seconds, whichever comes first. What is under way then still runs to
+    its end: half an answer would bias every figure.
+    """
+
+    requests: PositiveInt | None = None
+    duration_s: Annotated[float, Field(gt=0)] | None = None
+
+    # Whether only a number of requests can end it.
+    needs_requests: ClassVar[bool] = False
+    # Whether its load stays the same from the first request to the last.
+    steady: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _ends(self) -> _Profile:
+        if self.requests is None and self.duration_s is None:
+            raise refused("accepted.ending", "requests")
+        return self
+
+    @property
+    def peak(self) -> int:
+        """The most requests that can be under way at once."""
+        raise NotImplementedError
+
+    def limit(self, index: int) -> int:
+        """How many requests may be under way once request `index` is, itself included."""
+        return self.peak
+
+    def barrier(self, index: int) -> bool:
+        """Whether request `index` waits until no other is under way."""
+        return False
+
+    def offsets(self, seed: int) -> Iterator[float]:
+        """When each request is due, in milliseconds, without end. The first one is due at once."""
+        return repeat(0.0)
+
+    def available_ms(self, ends_ms: Sequence[float]) -> list[float]:
+        """When each answer can be had, by when each request of a trial ended (both in the order of sending)."""
+        return list(ends_ms)
+
+    def warm_up(self) -> ConcurrencyProfile:
+        """As many at once as the load will have, each once."""
+        at_once = min(self.peak, self.requests or self.peak)
+        return ConcurrencyProfile(concurrency=at_once, requests=at_once)
+
+
+class ConcurrencyProfile(_Profile):
+    """So many requests at any time: the next leaves as soon as one has ended."""
+
+    kind: Literal["concurrency"] = "concurrency"
+    concurrency: Concurrency = 1
+
+    @property
+    def peak(self) -> int:
+        return self.concurrency
+
+
+class RateProfile(_Profile):
+    """Requests leave at a rate, evenly or at random; one that is due while `concurrency` run waits its turn."""
+
+    kind: Literal["rate"] = "rate"
+    requests_per_s: Annotated[float, Field(gt=0, examples=[2])]
+    arrivals: Literal["poisson", "constant"] = "poisson"
+    concurrency: Concurrency = 256
+
+    @property
+    def peak(self) -> int:
+        return self.concurrency
+
+    def offsets(self, seed: int) -> Iterator[float]:
+        gap_ms = 1000 / self.requests_per_s
+        if self.arrivals == "constant":
+            # Multiplied, not added up: rounding must not let the rate drift.
+            yield from (index * gap_ms for index in count())
+        at_ms = 0.0
+        # Another stream of random numbers than the prompts': their number must not move the offsets.
+        for number in _random(seed ^ MASK):
+            yield at_ms
+            at_ms -= math.log(1 - (number >> 11) / 2**53) * gap_ms
+
+    def warm_up(self) -> ConcurrencyProfile:
+        """Its concurrency is open, so a few at once."""
+        at_once = min(self.peak, WARM_UP_AT_RATE, self.requests or WARM_UP_AT_RATE)
+        return ConcurrencyProfile(concurrency=at_once, requests=at_once)
+
+
+class WavesProfile(_Profile):
+    """Static batching: so many at once, and the next wave only when the last request of this one has ended."""
+
+    kind: Literal["waves"] = "waves"
+    concurrency: Concurrency
+
+    @property
+    def peak(self) -> int:
+        return self.concurrency
+
+    def barrier(self, index: int) -> bool:
+        return index > 0 and index % self.concurrency == 0
+
+    def available_ms(self, ends_ms: Sequence[float]) -> list[float]:
+        """A static batch hands back all its answers when the longest has ended."""
+        size = self.concurrency
+        return [max(ends_ms[at - at % size :][:size]) for at in range(len(ends_ms))]
+
+
+class RampProfile(_Profile):
+    """Concurrency that goes from `first` to `last`, evenly over the requests."""
+
+    kind: Literal["ramp"] = "ramp"
+    first: Concurrency = 1
+    last: Annotated[Concurrency, Field(examples=[8])]
+
+    needs_requests: ClassVar[bool] = True
+    steady: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _is_over_requests(self) -> RampProfile:
+        if self.requests is None:
+            raise refused("accepted.ramp", "requests")
+        return self
+
+    @property
+    def peak(self) -> int:
+        return max(self.first, self.last)
+
+    def limit(self, index: int) -> int:
+        assert self.requests is not None
+        return round(self.first + (self.last - self.first) * index / max(1, self.requests - 1))
+
+
+LoadProfile = Annotated[ConcurrencyProfile | RateProfile | WavesProfile | RampProfile, Field(discriminator="kind")]
+PROFILES: dict[str, type[_Profile]] = {
+    model.model_fields["kind"].default: model for model in get_args(get_args(LoadProfile)[0])
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileField:
+    """A field that some kinds of profile have and others lack: what a form needs to ask for it.
+
+    `initial` is what it starts with: the default in the first of `kinds`, or its example where there is none.
+    `choices`: the values that it accepts; None: free text.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    initial: object
+    choices: list[str] | None
+
+
+def profile_fields() -> list[ProfileField]:
+    """What a form asks for beside kind and endings; what several kinds share comes last."""
+    kinds: dict[str, list[str]] = {}
+    for kind, model in PROFILES.items():
+        for name in model.model_fields:
+            if name not in ("kind", *ENDINGS):
+                kinds.setdefault(name, []).append(kind)
+    fields = []
+    for name, having in kinds.items():
+        model = PROFILES[having[0]]
+        info = model.model_fields[name]
+        initial = info.examples[0] if info.examples else info.default
+        fields.append(ProfileField(name, tuple(having), initial, choices(model, name)))
+    return sorted(fields, key=lambda field: len(field.kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One request of a schedule. It leaves in its turn, `at_ms` after the start or later:
+
+    while fewer than `limit` others are under way, and with `barrier` only when none is.
+    """
+
+    prompt: int
+    at_ms: float
+    limit: int
+    barrier: bool = False
+
+
+def schedule(profile: LoadProfile, seed: int, prompts: int) -> Iterator[Planned]:
+    """All requests in order; without end for a profile that only time ends."""
+    order = _prompt_order(seed, prompts)
+    offsets = profile.offsets(seed)
+    for index in count() if profile.requests is None else range(profile.requests):
+        at_ms = next(offsets)
+        if profile.duration_s is not None and at_ms >= profile.duration_s * 1000:
+            return
+        yield Planned(next(order), at_ms, profile.limit(index), profile.barrier(index))
+
+
+def _prompt_order(seed: int, prompts: int) -> Iterator[int]:
+    """Passes over all prompts, each in another order."""
+    numbers = _random(seed)
+    while True:
+        order = list(range(prompts))
+        for last in range(prompts - 1, 0, -1):
+            other = next(numbers) % (last + 1)
+            order[last], order[other] = order[other], order[last]
+        yield from order
+
+
+def _random(seed: int) -> Iterator[int]:
+    """SplitMix64: 64-bit numbers that no release of Python or of a library will ever change."""
+    state = seed & MASK
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
+        yield mixed ^ (mixed >> 31)
