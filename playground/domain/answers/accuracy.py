@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
-
-from scipy.special import bdtr
+from typing import Any
 
 from playground.domain.message import Message
 from playground.domain.record.evidence import AccuracyEvidence, Task
@@ -118,15 +117,20 @@ def normalised(answer: str) -> str:
 
 def wilson(right: int, total: int) -> tuple[float, float]:
     """Wilson's 95% score interval of a share (Wilson 1927)."""
-    share, spread = right / total, Z * Z / total
-    middle = (share + spread / 2) / (1 + spread)
-    half = sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    interval = _binomial(right, total).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def mcnemar(gained: int, lost: int) -> float:
     """Two-sided p-value of McNemar's exact test: under no difference each discordant task is a fair coin."""
-    return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
+    return float(_binomial(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def _binomial(successes: int, trials: int) -> Any:
+    # Not at the top: it takes half a second, which only runs with such answers need to spend.
+    from scipy.stats import binomtest
+
+    return binomtest(successes, trials)
 
 
 def tango(gained: int, lost: int, total: int) -> tuple[float, float]:

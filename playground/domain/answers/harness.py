@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from statistics import fmean, stdev
-
-from scipy.special import stdtrit
 
 from playground.domain.message import Message
 from playground.domain.record.evidence import HarnessScores
 from playground.domain.record.run import Run
+from playground.domain.stats.intervals import half_width
 
 from .accuracy import accuracy_difference, counted, side_accuracy, told_difference
 
@@ -35,7 +33,7 @@ class Mean:
         if n < 2:
             return None
         mean = fmean(values)
-        half = float(stdtrit(n - 1, 0.975)) * stdev(values) / sqrt(n)
+        half = half_width(stdev(values), n)
         return cls(mean, n, (mean - half, mean + half))
 
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import log
 from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from playground.domain.message import Message
 from playground.domain.record.metrics import SideFigures
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.spec.workload import Objective
+from playground.domain.stats.intervals import ratio_interval, standard_error, t_factor
 from playground.domain.stats.ratios import Ratio
-from playground.domain.stats.verdicts import Verdict, standard_error
+from playground.domain.stats.verdicts import Verdict
 
 Floats = npt.NDArray[np.float64]
 Cost = TypeVar("Cost", float, Floats)
@@ -204,7 +204,7 @@ def best_k(points: Sequence[SpeculationPoint]) -> BestK:
         return BestK(None, None, Message("theory.best_unknown", {"least": MIN_ROUNDS}))
     draws = np.vstack([np.ones(DRAWS), speed_up_draws(known)])
     shares = np.bincount(draws.argmax(axis=0), minlength=len(draws)) / DRAWS
-    intervals = [_interval(point, 1 - 0.05 / len(known)) for point in known]
+    intervals = [_interval(point, len(known)) for point in known]
     gains = [index for index, (low, _) in enumerate(intervals) if low > 1]
     chosen = max(gains or range(len(known)), key=lambda index: known[index].speed_up)
     best, (low, high) = known[chosen], intervals[chosen]
@@ -224,6 +224,7 @@ def best_k(points: Sequence[SpeculationPoint]) -> BestK:
     return BestK(best.k, confidence, Message("theory.best_k_unsure", params | {"rival": rival}))
 
 
-def _interval(point: SpeculationPoint, level: float) -> tuple[float, float]:
-    half = (point.standard_error or 0.0) * float(stdtrit(point.rounds - 1, (1 + level) / 2))
-    return exp(log(point.speed_up) - half), exp(log(point.speed_up) + half)
+def _interval(point: SpeculationPoint, of: int) -> tuple[float, float]:
+    """Of a point's speed-up, for the best of so many."""
+    half = t_factor(point.rounds - 1, of) * (point.standard_error or 0.0)
+    return ratio_interval(log(point.speed_up), half)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import exp, fsum, log, sqrt
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
 from playground.domain.spec.measurement import MIN_ROUNDS
 
-from .verdicts import ReasonKind, Verdict, standard_error
+from .intervals import ratio_interval, standard_error, t_factor
+from .reasons import ReasonKind
+from .verdicts import Verdict
 
 # Why a verdict is withheld although there is an interval: it does not speak for the whole run.
 UNSOUND: tuple[ReasonKind, ...] = ("ratio_moves", "left_out")
@@ -57,8 +57,7 @@ class Ratio:
     def interval_of_one_in(self, count: int) -> tuple[float, float]:
         """For the best of so many, which the choice flatters: all of their intervals together hold at 95%
         (Bonferroni)."""
-        half = float(stdtrit(self.degrees, 1 - 0.025 / count)) * self.error
-        return exp(self.log - half), exp(self.log + half)
+        return ratio_interval(self.log, t_factor(self.degrees, count) * self.error)
 
     @property
     def inverse(self) -> Ratio:

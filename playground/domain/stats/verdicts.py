@@ -15,56 +15,26 @@ width: 92 instead of 93%). A drift makes the paired interval too wide, never too
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import combinations
-from math import asinh, exp, isfinite, log, sqrt
-from statistics import NormalDist, fmean, stdev
+from dataclasses import dataclass
+from math import exp, isfinite, log
+from statistics import fmean, stdev
 from typing import Literal
-
-from scipy.special import stdtrit
 
 from playground.domain.message import Message
 from playground.domain.spec.measurement import MIN_ROUNDS, TARGET_WIDTH
 from playground.domain.spec.workload import Objective
 
+from .intervals import further_rounds, half_width, ratio_interval
+from .reasons import Reason, own_spread, ratio_moves, too_few, trend, unclear
+
 Outcome = Literal["faster", "slower", "no clear difference"]
-# What a reader must know besides a verdict.
-ReasonKind = Literal[
-    "few_rounds",
-    "unknown_values",
-    "left_out",
-    "no_good_requests",
-    "ratio_moves",
-    "drifts_up",
-    "drifts_down",
-    "own_spread",
-    "more_rounds",
-    "too_noisy",
-    "no_difference_above",
-]
 # One round: side -> the metric's value in that round's trial, None where unknown.
 RoundValues = Mapping[str, float | None]
 
 LOWER_IS_BETTER: frozenset[Objective] = frozenset({"tpot", "ttft"})
 # The share of rounds that may be missing before a verdict is one on the rest only.
 MOST_LEFT_OUT = 0.1
-# Beyond this many further rounds a promise means nothing: drift and the machine's other work take over.
-MAX_FURTHER_ROUNDS = 100
-# A trend must be this unlikely by chance: two sides and their ratio are looked at in every comparison.
-TREND_P = 0.01
 
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """What a reader must know besides a verdict, with the parameters of its sentence."""
-
-    kind: ReasonKind
-    params: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def message(self) -> Message:
-        return Message(f"verdict.{self.kind}", self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +86,7 @@ def compare(
     ratios = [own - other for own, other in zip(ours, theirs, strict=True)]
     count = len(ratios)
     if count < MIN_ROUNDS:
-        reason = _too_few(len(rounds), count)
+        reason = too_few(len(rounds), count)
         speed_up = exp(fmean(ratios)) if ratios else None
         needed = MIN_ROUNDS - count
         return Verdict(side, baseline, metric, "no clear difference", speed_up, None, count, reason, needed)
@@ -126,8 +96,7 @@ def compare(
     if count < len(rounds):
         outcome = outcome if len(rounds) - count <= MOST_LEFT_OUT * len(rounds) else "no clear difference"
         why = Reason("left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
-    interval = (exp(mean - half), exp(mean + half))
-    return Verdict(side, baseline, metric, outcome, exp(mean), interval, count, why, further)
+    return Verdict(side, baseline, metric, outcome, exp(mean), ratio_interval(mean, half), count, why, further)
 
 
 def _without_goodput(
@@ -145,19 +114,19 @@ def _without_goodput(
 
 
 def _judge(
-    ratios: Sequence[float], own: Mapping[str, Sequence[float]], target_relative_width: float
+    ratios: Sequence[float], logs: Mapping[str, Sequence[float]], target_relative_width: float
 ) -> tuple[Outcome, Reason | None, int | None]:
-    """Verdict, reason and further rounds; `own` holds the logs of the side and of its baseline, in this order."""
+    """Verdict, reason and further rounds; `logs` holds those of the side and of its baseline, in this order."""
     mean, spread = fmean(ratios), stdev(ratios)
     half = half_width(spread, len(ratios))
-    moves = _ratio_moves(ratios, mean, *own)
+    moves = ratio_moves(ratios, mean, *logs)
     if moves is not None:
         # What the interval speaks of, one ratio for the whole run, does not exist.
         return "no clear difference", moves, None
     if abs(mean) > half:
-        return ("faster" if mean > 0 else "slower"), _trend(own) or _own_spread(own, mean), None
+        return ("faster" if mean > 0 else "slower"), trend(logs) or own_spread(logs, mean), None
     needed = further_rounds(mean, spread, len(ratios), target_relative_width)
-    return "no clear difference", _trend(own) or _unclear(needed, mean, half), needed
+    return "no clear difference", trend(logs) or unclear(needed, mean, half), needed
 
 
 def narrow_enough(verdict: Verdict, target_relative_width: float) -> bool:
@@ -170,37 +139,6 @@ def narrow_enough(verdict: Verdict, target_relative_width: float) -> bool:
     """
     width = verdict.relative_width
     return width is not None and verdict.rounds % 2 == 0 and width <= target_relative_width
-
-
-def half_width(spread: float, count: int) -> float:
-    """Of the paired 95% t interval: t(0.975, n - 1) s / sqrt(n), for log ratios with standard deviation s."""
-    return _t975(count - 1) * spread / sqrt(count)
-
-
-def standard_error(interval: tuple[float, float], rounds: int) -> float:
-    """Of a log ratio, from its 95% interval: `half_width` undone."""
-    return log(interval[1] / interval[0]) / 2 / _t975(rounds - 1)
-
-
-def further_rounds(mean: float, spread: float, count: int, target_relative_width: float) -> int | None:
-    """Rounds until the interval excludes 1, or is as narrow as the target, if mean and spread stay as they are.
-
-    `mean` and `spread` are of the log ratios of `count` rounds. Rounded up to whole A B B A.
-    """
-    # (high - low) / speed-up = 2 sinh(half-width of the log).
-    enough = max(abs(mean), asinh(target_relative_width / 2))
-    if half_width(spread, count) <= enough:
-        return 0
-    first = count + 2 - count % 2
-    for total in range(first, count + MAX_FURTHER_ROUNDS + 1, 2):
-        if half_width(spread, total) <= enough:
-            return total - count
-    return None
-
-
-@lru_cache(maxsize=512)
-def _t975(degrees: int) -> float:
-    return float(stdtrit(degrees, 0.975))
 
 
 def _paired_logs(
@@ -217,77 +155,6 @@ def _paired_logs(
         ours.append(sign * log(own))
         theirs.append(sign * log(other))
     return ours, theirs
-
-
-def trend_p(values: Sequence[float]) -> float:
-    """Two-sided p-value of the Mann-Kendall test for a monotone trend (Mann 1945, Kendall 1975).
-
-    Normal approximation with continuity correction. Ties count as no evidence, which errs towards no trend. From
-    6 values on, a perfectly monotone series is just below 0.01.
-    """
-    count = len(values)
-    balance = abs(sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2)))
-    if balance <= 1:
-        return 1.0
-    z = (balance - 1) / sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    return 2 * NormalDist().cdf(-z)
-
-
-def _change(values: Sequence[float]) -> float:
-    """From the first half of the rounds to the second, in the values' own unit."""
-    half = len(values) // 2
-    return fmean(values[-half:]) - fmean(values[:half])
-
-
-def _percent(log_ratio: float) -> float:
-    return 100 * (exp(log_ratio) - 1)
-
-
-def _too_few(rounds: int, known: int) -> Reason:
-    if known < rounds:
-        return Reason("unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
-    return Reason("few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
-
-
-def _ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) -> Reason | None:
-    """The ratio itself has a trend that is larger than the difference found: an average of it means little."""
-    change = _change(ratios)
-    if abs(change) <= abs(mean) or trend_p(ratios) >= TREND_P:
-        return None
-    return Reason(
-        "ratio_moves",
-        {"side": side, "baseline": baseline, "change": abs(_percent(change)), "difference": abs(_percent(mean))},
-    )
-
-
-def _trend(own: Mapping[str, Sequence[float]]) -> Reason | None:
-    """A side whose own rounds go one way: the one with the largest change."""
-    drifting = {name: _change(values) for name, values in own.items() if trend_p(values) < TREND_P}
-    if not drifting:
-        return None
-    side = max(drifting, key=lambda name: abs(drifting[name]))
-    kind: ReasonKind = "drifts_up" if drifting[side] > 0 else "drifts_down"
-    return Reason(kind, {"side": side, "change": abs(_percent(drifting[side]))})
-
-
-def _own_spread(own: Mapping[str, Sequence[float]], mean: float) -> Reason | None:
-    """A side's own rounds (their standard deviation) disagree more than the sides do."""
-    side = max(own, key=lambda name: stdev(own[name]))
-    spread = stdev(own[side])
-    if spread <= abs(mean):
-        return None
-    return Reason(
-        "own_spread",
-        {"side": side, "spread": _percent(spread), "difference": abs(_percent(mean))},
-    )
-
-
-def _unclear(needed: int | None, mean: float, half: float) -> Reason:
-    if needed is None:
-        return Reason("too_noisy", {"least": MAX_FURTHER_ROUNDS})
-    if needed == 0:
-        return Reason("no_difference_above", {"percent": _percent(abs(mean) + half)})
-    return Reason("more_rounds", {"needed": needed})
 
 
 def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Message:

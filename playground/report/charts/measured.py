@@ -12,8 +12,9 @@ from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.metrics import acceptance_of, request_figures
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.stats.intervals import half_width
 from playground.domain.stats.rounds import Round, rounds_of
-from playground.domain.stats.verdicts import compare, half_width
+from playground.domain.stats.verdicts import compare
 from playground.i18n import Locale, say
 
 from .figure import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from playground.domain.message import Message
+from playground.domain.stats.intervals import further_rounds, half_width
+from playground.domain.stats.reasons import trend_p
 from playground.domain.stats.verdicts import (
     MIN_ROUNDS,
     TARGET_WIDTH,
@@ -17,11 +19,8 @@ from playground.domain.stats.verdicts import (
     RoundValues,
     Verdict,
     compare,
-    further_rounds,
-    half_width,
     headline,
     narrow_enough,
-    trend_p,
 )
 from playground.i18n import LOCALES, say_message
 
