@@ -12,13 +12,12 @@ from pydantic import Field, PrivateAttr, model_validator
 from playground.domain.claims.claims import CLAIMS, ClaimName
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
-from playground.domain.refusal import refused
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings, Frozen
 from playground.domain.spec.workload import Workload
 from playground.domain.sweep.plan import SweepPlan
-from playground.domain.validation import nearest_of, validate
+from playground.domain.validation import nearest_of, refused, validate
 from playground.domain.vllm_cli.old_names import modernised
 
 FOLDER = Path(__file__).parents[1] / "presets"

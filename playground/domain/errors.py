@@ -1,4 +1,4 @@
-"""The exception tree. Every error a person may read is a message id of `text.py` with its parameters.
+"""The exception tree. Every error a person may read is the id of a sentence in messages/*.toml, with parameters.
 
 PlaygroundError
 ├── InvalidInput        the person can mend it: exit code 2
@@ -10,11 +10,11 @@ PlaygroundError
 
 from __future__ import annotations
 
-from playground.domain.message import Message
+from .message import Message
 
 
 class PlaygroundError(Exception):
-    """Something to show the person: `message_id` names a sentence in `text.py`, `params` fill it in."""
+    """Something to show the person: `message_id` names a sentence of messages/*.toml, `params` fill it in."""
 
     exit_code = 1
 

@@ -1,4 +1,4 @@
-"""A sentence to be said: its id in `i18n.py`, with parameters."""
+"""What a person reads, before it is put into a language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Why something ended early: a message id of `text.py` with its parameters."""
+    """A sentence by its id in messages/*.toml, with parameters; `i18n.py` renders it in a language."""
 
     message_id: str
     params: dict[str, object] = field(default_factory=dict)

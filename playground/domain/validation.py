@@ -1,18 +1,17 @@
-"""Values -> a model, or one clear InvalidInput: the field, the value, and what would be accepted."""
+"""Values -> a model, or an InvalidInput that names the field, the value, and what would be accepted."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, LiteralString, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
-
-from playground.domain.message import Message, Where
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .errors import InvalidInput
+from .message import Message, Where
 from .url import without_secrets
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -61,21 +60,29 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: Where) -> Mo
         raise refusal from None
 
 
+def refused(message_id: LiteralString, field: str | None, **params: object) -> PydanticCustomError:
+    """What a model's own validator raises: a message's id and parameters, and the field to look at.
+
+    `field` None: it is the value itself that a type's validator refuses.
+    """
+    return PydanticCustomError(message_id, message_id, {**params, "field": field})
+
+
 def reason(error: ValidationError) -> Message:
     """What would be accepted in place of the first thing wrong, where it is known which value that is."""
-    found = _first(error)
-    return _accepted(found["type"], found.get("ctx", {}))
+    first = _first(error)
+    return _accepted(first["type"], first.get("ctx", {}))
 
 
 def _first(error: ValidationError) -> ErrorDetails:
     """Of a union's members, the one that understood most of the value."""
-    return max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
+    return max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
 
 
-def _refusal(model: type[BaseModel], found: ErrorDetails, where: Where) -> InvalidInput:
-    path, _ = _walk(model, found["loc"])
-    context = dict(found.get("ctx", {}))
-    kind = found["type"]
+def _refusal(model: type[BaseModel], details: ErrorDetails, where: Where) -> InvalidInput:
+    path, _ = _walk(model, details["loc"])
+    context = dict(details.get("ctx", {}))
+    kind = details["type"]
     if field := context.get("field"):
         key = _dotted([*path, field])
         return InvalidInput("settings.invalid", where=where, key=key, detail=_accepted(kind, context))
@@ -84,15 +91,15 @@ def _refusal(model: type[BaseModel], found: ErrorDetails, where: Where) -> Inval
         kind = "missing" if kind == "union_tag_not_found" else kind
     key = _dotted(path)
     if kind == "extra_forbidden":
-        _, inner = _walk(model, found["loc"][:-1])
+        _, inner = _walk(model, details["loc"][:-1])
         nearest = nearest_of(str(path[-1]), _keys(inner))
         return InvalidInput("settings.unknown_key", where=where, key=key, nearest=nearest)
-    if kind == "missing" or found["input"] is None:
+    if kind == "missing" or details["input"] is None:
         # An emptied field is None.
         return InvalidInput("settings.missing_key", where=where, key=key)
     if path[-1:] == ["base_url"]:
-        return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(found["input"])))
-    value = context.get("tag", found["input"])
+        return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(details["input"])))
+    value = context.get("tag", details["input"])
     return InvalidInput(
         "settings.bad_value", where=where, key=key, value=_shown(value), detail=_accepted(kind, context)
     )
@@ -177,7 +184,7 @@ def _options(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Annotated:
         return _options(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [one for arg in get_args(annotation) if arg is not type(None) for one in _options(arg)]
+        return [option for arg in get_args(annotation) if arg is not type(None) for option in _options(arg)]
     return [annotation]
 
 

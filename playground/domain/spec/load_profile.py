@@ -13,8 +13,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from playground.domain.refusal import refused
-from playground.domain.validation import choices
+from playground.domain.validation import choices, refused
 
 from .settings import Frozen, PositiveInt
 

@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from playground.domain.refusal import refused
 from playground.domain.url import BaseUrl
+from playground.domain.validation import refused
 
 # What 64 bits hold: no setting of an engine is larger.
 MOST = 2**63 - 1

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from playground.domain.refusal import refused
+from playground.domain.validation import refused
 
 from .settings import MOST, Frozen, PositiveInt
 
