@@ -15,7 +15,7 @@ from support.paths import ROOT
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.message import Message
 from playground.domain.stats.rounds import Ending
-from playground.engine.failures.causes import CAUSES, SIGNALS
+from playground.engine.failures.causes import BY_NAME
 from playground.engine.failures.stages import STAGE_NAMES
 from playground.i18n import LOCALES, locale_of, say, say_message, table
 from playground.runs.live import Phase
@@ -116,8 +116,7 @@ def made_ids() -> set[str]:
     assert {"cut", "stopped", "malformed", "http"} <= kinds
     made = {f"stream.{kind}" for kind in kinds}
     made |= {f"stage.{name}" for name in STAGE_NAMES}
-    failures = {name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown", "timeout"}
-    made |= {f"{section}.{name}" for section in ("failure", "remedy") for name in failures}
+    made |= {f"{section}.{name}" for section in ("failure", "remedy") for name in BY_NAME}
     made |= {f"race.{name}" for name in ("running", "done", "stopped", "failed", "interrupted", "queued")}
     made |= {f"doctor.{state}" for state in ("ok", "note", "broken")}
     advanced = [call for call in nodes(ast.Call) if ast.unparse(call.func).endswith("progress.advance")]

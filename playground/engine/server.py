@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from playground.domain.errors import EngineFailed
-from playground.engine.failures.causes import LONGEST_LINE, diagnose, hung
+from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.stages import later, stage_of
 from playground.processes import Guarded
 

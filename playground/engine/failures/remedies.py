@@ -14,7 +14,28 @@ from playground.domain.record.run import SideRecord
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 
-from .remedy_rules import RULES, nothing
+from . import rules
+from .causes import BY_NAME
+from .rules import Changes, Rule
+
+# What to change after a problem that no log tells of, by its message id.
+OTHER_RULES: dict[str, Rule] = {
+    "settings.too_many_gpus": rules.available_gpus,
+    "preflight.weights_too_big": rules.no_draft,
+    "preflight.no_sequence": rules.shorter_sequence,
+    "preflight.together": rules.back_to_default("gpu_memory_utilization"),
+    "preflight.heterogeneous_greedy": rules.set_to("speculation.draft_sample_method", None),
+    **dict.fromkeys(
+        ("preflight.padding", "preflight.vocabulary_size", "preflight.other_vocabulary"), rules.mapped_vocabulary
+    ),
+    **dict.fromkeys(
+        ("preflight.no_heterogeneous", "preflight.method_not_on_cpu", "preflight.no_arctic", "preflight.min_p"),
+        rules.no_speculation,
+    ),
+    **dict.fromkeys(
+        ("model.no_hub", "model.hub_missing", "model.gated", "model.unknown"), rules.without_missing_draft
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +51,19 @@ def remedy_of(side: SideRecord) -> Remedy | None:
     problem, settings = side.problem, side.settings
     if problem is None or not isinstance(settings, EngineSettings):
         return None
-    offered = RULES.get(problem.message_id, nothing)(problem.params, settings)
-    changes = tuple(change for change in offered if _differs(change, settings))
+    changes = tuple(change for change in _changes(problem, settings) if _differs(change, settings))
     section, _, name = problem.message_id.partition(".")
     if section == "failure":
         return Remedy(Message(f"remedy.{name}", problem.params), changes)
     # Other sentences say themselves what to do.
     return Remedy(Message("remedy.change"), changes) if changes else None
+
+
+def _changes(problem: Message, settings: EngineSettings) -> Changes:
+    section, _, name = problem.message_id.partition(".")
+    if section == "failure" and name in BY_NAME:
+        return BY_NAME[name].changes(problem.params, settings)
+    return OTHER_RULES.get(problem.message_id, rules.nothing)(problem.params, settings)
 
 
 def _differs(change: Change, settings: EngineSettings) -> bool:

@@ -17,7 +17,8 @@ from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
 from playground.domain.spec.settings import EngineSettings
-from playground.engine.failures.causes import CAUSES, LONGEST_LINE, SIGNALS, diagnose, hung
+from playground.engine.failures.causes import BY_NAME, SIGNALS
+from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.remedies import remedy_of
 from playground.engine.failures.stages import reached
 from playground.engine.server import LogTail
@@ -25,7 +26,7 @@ from playground.i18n import LOCALES, say_message, table
 
 LOGS = Path(__file__).with_name("logs")
 PROVOKED: dict[str, dict[str, Any]] = tomllib.loads((LOGS / "provoked.toml").read_text(encoding="utf-8"))
-CATALOGUE = {name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown", "timeout"}
+CATALOGUE = set(BY_NAME)
 CORE = "(EngineCore_DP0 pid=42) ERROR 11-29 18:00:00 [core.py:708] "
 
 # Not provoked, since it needs another GPU or more memory than there was: the messages as vLLM's source has them.

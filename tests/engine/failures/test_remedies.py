@@ -19,7 +19,7 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
 from playground.domain.spec.workload import Workload
-from playground.engine.failures.causes import CAUSES, SIGNALS
+from playground.engine.failures.causes import BY_NAME
 from playground.engine.failures.remedies import Remedy, change_label, remedy_of
 from playground.i18n import LOCALES, Locale, say, say_message
 from playground.presets import Side
@@ -109,7 +109,7 @@ def test_a_draft_that_cannot_be_had() -> None:
     assert remedy_of(SideRecord("A", DRAFTED, problem=Message("model.gated", {"name": "t"}))) is None
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in CAUSES} | set(SIGNALS.values()) | {"unknown"}))
+@pytest.mark.parametrize("name", sorted(BY_NAME.keys() - {"timeout"}))
 @pytest.mark.parametrize("settings", [DRAFTED, NGRAM, EngineSettings(target="t")])
 def test_a_record_without_figures(name: str, settings: EngineSettings) -> None:
     """Older versions stored only the message: all of it can still be said, and nothing is made up."""
