@@ -15,7 +15,8 @@ from pathlib import Path
 
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Workload
 from playground.domain.speculation.theory import expected_speed_up, geometric_rates
 from playground.domain.sweep.plan import SweepPlan

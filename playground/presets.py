@@ -13,8 +13,9 @@ from playground.domain.claims.claims import CLAIMS, ClaimName
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
+from playground.domain.spec.fields import Frozen
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.settings import EngineSettings, Frozen
+from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.validation import nearest_of, refused, validate

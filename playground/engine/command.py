@@ -12,7 +12,8 @@ from pathlib import Path
 from playground.domain.errors import InvalidInput
 from playground.domain.fit.memory import SHARED_UTILIZATION
 from playground.domain.message import Message
-from playground.domain.spec.settings import SPECULATION_METHODS, EngineSettings, Frozen, Knobs
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import nearest_of
 from playground.domain.vllm_cli.old_names import replacement
 
@@ -73,7 +74,7 @@ def arguments(
     """What makes an engine the one that was asked for, whoever starts it: nothing of where it listens."""
     argv = [word for name, value in knobs.items() for word in _words(name, value, knows)]
     if settings.speculates:
-        argv += [SPECULATION_FLAG, json.dumps(speculative_config(settings.speculation, draft))]
+        argv += [SPECULATION_FLAG, json.dumps(settings.speculation.config(None if draft is None else str(draft)))]
     if settings.trust_remote_code:
         argv.append("--trust-remote-code")
     return [*argv, *settings.extra_flags]
@@ -115,12 +116,6 @@ def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str])
         nearest = nearest_of(flag, sorted(runtime.flags))
         instead = Message("settings.flag_nearest", {"nearest": nearest})
     raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
-
-
-def speculative_config(speculation: Frozen, draft: Path | str | None) -> dict[str, object]:
-    """The JSON of --speculative-config: only what was set, with the draft as a path that the engine can open."""
-    given = speculation.model_dump(exclude_none=True, mode="json")
-    return {**given, "model": str(draft)} if draft is not None else given
 
 
 def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:

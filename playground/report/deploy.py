@@ -17,7 +17,7 @@ import yaml
 
 from playground.config import Config
 from playground.domain.spec.settings import EngineSettings
-from playground.engine.command import arguments, speculative_config
+from playground.engine.command import arguments
 from playground.models import folders
 
 Kind = Literal["serve", "python", "docker", "kubernetes", "compose"]
@@ -56,7 +56,7 @@ def _lines(beginning: Sequence[str], words: Sequence[str]) -> str:
 def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
     given: dict[str, object] = {"model": target, **settings.knobs.overrides()}
     if settings.speculates:
-        given["speculative_config"] = speculative_config(settings.speculation, draft)
+        given["speculative_config"] = settings.speculation.config(draft)
     if settings.trust_remote_code:
         given["trust_remote_code"] = True
     served = list(settings.extra_flags)

@@ -11,7 +11,8 @@ from playground import presets
 from playground.domain.record.metrics import request_figures, side_figures
 from playground.domain.record.token_sources import token_origins
 from playground.domain.spec.case import Side
-from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel
 from playground.i18n import say_message
 from playground.presets import Preset
 from playground.runs.host import Host

@@ -21,7 +21,8 @@ from compose_pydantic import ComposeSpecification
 from playground import presets
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.spec.settings import SPECULATION_METHODS, AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Workload
 from playground.i18n import LOCALES, Locale
 from playground.models import folders

@@ -20,7 +20,8 @@ from playground.domain.answers.agreement import agreements
 from playground.domain.message import Message
 from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.spec.settings import SPECULATION_METHODS, EngineSettings, Knobs
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Sampling, Workload
 from playground.report.documents import compare_document, outputs_document
 from playground.report.schema import FILE, schema_text

@@ -14,7 +14,8 @@ from playground.config import Config
 from playground.domain.errors import HostBusy, InvalidInput
 from playground.domain.record.metrics import side_figures
 from playground.domain.spec.case import Side
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.i18n import say_message
 from playground.runs import preparation, race
 from playground.runs.host import Host

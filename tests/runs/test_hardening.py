@@ -14,7 +14,8 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage, Sampling, Workload
 from playground.domain.validation import validate
 from playground.models import folders

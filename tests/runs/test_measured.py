@@ -16,7 +16,8 @@ from playground.domain.record.metrics import side_figures
 from playground.domain.spec.case import Side
 from playground.domain.spec.load_profile import ConcurrencyProfile, LoadProfile, WavesProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
-from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs, Ngram
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Limits, Sampling, Workload
 from playground.domain.stats.rounds import ending, order_of, rounds_of, run_verdicts
 from playground.i18n import say_message

@@ -13,7 +13,8 @@ from support.measured_run import measured_run
 from playground.cli.console import print_run
 from playground.config import Config
 from playground.domain.record.run import Run
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.i18n import say
 from playground.report.html import html_report
 from playground.ui.shared import view

@@ -20,7 +20,8 @@ from playground.domain.record.run import Run, SideRecord, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.load_profile import RateProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
-from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel, Ngram
 from playground.domain.spec.workload import ChatMessage, Limits, Sampling, Workload
 from playground.store import History
 from playground.store.evidence import outputs_of, outputs_row

@@ -7,7 +7,8 @@ from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage, Workload
 
 TOKENS = 11

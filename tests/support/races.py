@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from playground.domain.spec.case import Side
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Sampling, Workload
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host

@@ -6,7 +6,8 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.speculation.theory import geometric_rates, tokens_per_step
 from playground.domain.sweep.knob_text import parsed_knob

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from playground.domain.spec.settings import EngineSettings, Mtp
+from playground.domain.spec.settings import EngineSettings
 
 from .kv_cache import kv_bytes, kv_element_bytes
 from .shape import FLOAT_BYTES, ModelShape
@@ -129,7 +129,7 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
         return None
     dtype = engine_dtype(settings, target.shape)
     split = (knobs.tensor_parallel_size or 1) * (knobs.pipeline_parallel_size or 1)
-    mtp = isinstance(settings.speculation, Mtp)
+    mtp = settings.speculation.target_layers
     weights = weight_bytes(target.shape, target.tensors, dtype=dtype, quantization=knobs.quantization, mtp=mtp)
     draft_weights = _draft_weights(settings, draft, dtype)
     other = NON_TORCH_BYTES + (PARALLEL_BYTES if split > 1 else 0)
@@ -203,7 +203,7 @@ def _kv_of_all(
     own = -(
         -kv_bytes(shape, length, element, batched=batched, tp=tp) // (settings.knobs.pipeline_parallel_size or 1)
     )
-    if isinstance(settings.speculation, Mtp):
+    if settings.speculation.target_layers:
         own += own * shape.mtp_layers // shape.layers
     if draft is None:
         return own

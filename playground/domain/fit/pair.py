@@ -8,7 +8,8 @@ from typing import Literal
 
 from playground.domain.message import Message
 from playground.domain.spec.change import Change
-from playground.domain.spec.settings import DraftModel, EngineSettings
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import DraftModel
 from playground.domain.spec.workload import Sampling
 
 from .issue import Changes, FitIssue
@@ -18,8 +19,6 @@ PairVerdict = Literal["works", "works, but", "will not work"]
 
 # Beginnings that mean a space, by tokenizer kind; vLLM's heterogeneous vocabulary takes them for the same.
 SPACES = ("\u0120", "\u2581")
-# vLLM fails on these when it starts on a CPU.
-NOT_ON_CPU = ("suffix", "ngram_gpu")
 # Below this share of equal ids a draft speaks another language.
 SAME_LANGUAGE = 0.5
 # Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
@@ -88,7 +87,7 @@ def check(
     method = settings.speculation.method
     if method == "off":
         return Pair(method)
-    found = [*_method(method, target, runtime), *_sampling(sampling)]
+    found = [*_method(settings, target, runtime), *_sampling(sampling)]
     if draft is None:
         return Pair(method, tuple(found))
     equal = _equal_ids(target.tokens, draft.tokens)
@@ -100,12 +99,13 @@ def check(
     return Pair(method, tuple(found), equal, _ratio(target.model, draft.model))
 
 
-def _method(method: str, target: Partner, runtime: Abilities) -> list[FitIssue]:
-    if runtime.device == "cpu" and method in NOT_ON_CPU:
-        return [_blocking("preflight.method_not_on_cpu", True, OFF, method=method)]
-    if method == "suffix" and not runtime.suffix:
+def _method(settings: EngineSettings, target: Partner, runtime: Abilities) -> list[FitIssue]:
+    speculation = settings.speculation
+    if runtime.device == "cpu" and speculation.needs_gpu:
+        return [_blocking("preflight.method_not_on_cpu", True, OFF, method=speculation.method)]
+    if speculation.needs_arctic and not runtime.suffix:
         return [_blocking("preflight.no_arctic", True, OFF, version=runtime.version)]
-    if method == "mtp" and target.model is not None and not target.model.shape.mtp_layers:
+    if speculation.target_layers and target.model is not None and not target.model.shape.mtp_layers:
         return [_blocking("preflight.no_mtp_layers", False, OFF)]
     return []
 

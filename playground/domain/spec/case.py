@@ -6,9 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from playground.domain.spec.fields import Frozen
+from playground.domain.spec.settings import SideSettings
+
 from .load_profile import LoadProfile
 from .measurement import Measurement
-from .settings import Frozen, SideSettings
 from .workload import Workload
 
 LEAST_SIDES, MOST_SIDES = 2, 4

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .settings import EngineSettings, SpeculationOff
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import SpeculationOff
 
 Value = int | float | bool | str | None
 

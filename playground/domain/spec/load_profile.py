@@ -13,9 +13,8 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from playground.domain.spec.fields import Frozen, PositiveInt
 from playground.domain.validation import choices, refused
-
-from .settings import Frozen, PositiveInt
 
 MASK = 2**64 - 1
 # How many requests at once warm a side up for a load whose concurrency is open.

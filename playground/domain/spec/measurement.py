@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from playground.domain.spec.fields import Frozen, PositiveInt
+
 from .load_profile import ConcurrencyProfile, LoadProfile
-from .settings import Frozen, PositiveInt
 from .workload import Limits
 
 # It becomes an argument of a command, where a comma parts two of them.

@@ -5,146 +5,19 @@ Names are vLLM's own. None always means "the engine's own default" and is never 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
     field_validator,
-    model_validator,
 )
 
 from playground.domain.url import BaseUrl
-from playground.domain.validation import refused
 
-# What 64 bits hold: no setting of an engine is larger.
-MOST = 2**63 - 1
-MOST_K = 128
-PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
-Count = Annotated[int, Field(ge=0, le=MOST)]
-# One of vLLM's own words, which differ from version to version.
-Word = Annotated[str, Field(max_length=200)]
-# What file systems allow, in bytes.
-LONGEST_PART = 255
-
-
-def _names_a_file(name: str) -> str:
-    if any(len(part.encode()) > LONGEST_PART for part in name.split("/")):
-        raise refused("accepted.shorter_part", None, limit=LONGEST_PART)
-    return name
-
-
-# A folder, a hub id, or a name in the models folder.
-ModelName = Annotated[
-    str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$"), AfterValidator(_names_a_file)
-]
-
-
-def _allows(annotation: object, kind: type) -> bool:
-    return annotation is kind or any(_allows(one, kind) for one in get_args(annotation))
-
-
-class Frozen(BaseModel):
-    """Validated when made, then immutable; a key it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _true_is_no_number(cls, values: Any) -> Any:
-        """pydantic would take true for 1."""
-        for name, value in values.items() if isinstance(values, dict) else ():
-            field = cls.model_fields.get(name)
-            if isinstance(value, bool) and field and not _allows(field.annotation, bool):
-                raise refused("accepted.no_truth_value", name, value=str(value).lower())
-        return values
-
-
-class SpeculationOff(Frozen):
-    """Plain decoding: one token per sequence and step."""
-
-    method: Literal["off"] = "off"
-
-
-class _Speculating(Frozen):
-    """What every speculation method shares (fields of vLLM's --speculative-config)."""
-
-    num_speculative_tokens: Annotated[int, Field(ge=1, le=MOST_K)] = 5
-    num_speculative_tokens_per_batch_size: tuple[tuple[Count, Count, Count], ...] | None = None
-    rejection_sample_method: Literal["standard", "synthetic", "block"] | None = None
-    synthetic_acceptance_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
-    synthetic_acceptance_length: Annotated[float, Field(ge=1)] | None = None
-
-    @model_validator(mode="after")
-    def _synthetic_needs_its_method(self) -> _Speculating:
-        given = self.synthetic_acceptance_rates is not None or self.synthetic_acceptance_length is not None
-        if given != (self.rejection_sample_method == "synthetic"):
-            raise refused("accepted.synthetic", "rejection_sample_method")
-        return self
-
-
-class _Drafting(_Speculating):
-    """A method that runs a second model."""
-
-    model: ModelName
-    draft_tensor_parallel_size: PositiveInt | None = None
-    max_model_len: PositiveInt | None = None
-    quantization: Word | None = None
-    kv_cache_dtype: Word | None = None
-    attention_backend: Word | None = None
-    draft_sample_method: Literal["greedy", "probabilistic"] | None = None
-
-
-class DraftModel(_Drafting):
-    """A smaller model of the same family proposes k tokens; the target verifies them in one step."""
-
-    method: Literal["draft_model"] = "draft_model"
-    use_heterogeneous_vocab: bool | None = None
-
-
-class Ngram(_Speculating):
-    """The continuation of the last match of the final n tokens in the sequence so far is the draft."""
-
-    method: Literal["ngram", "ngram_gpu"] = "ngram"
-    prompt_lookup_max: PositiveInt = 5
-    prompt_lookup_min: PositiveInt = 2
-
-    @model_validator(mode="after")
-    def _min_below_max(self) -> Ngram:
-        if self.prompt_lookup_min > self.prompt_lookup_max:
-            raise refused(
-                "accepted.lookup", "prompt_lookup_min", low=self.prompt_lookup_min, high=self.prompt_lookup_max
-            )
-        return self
-
-
-class Suffix(_Speculating):
-    """Drafts from a suffix tree over the prompt and earlier answers (needs arctic-inference)."""
-
-    method: Literal["suffix"] = "suffix"
-    suffix_decoding_max_tree_depth: PositiveInt | None = None
-    suffix_decoding_max_cached_requests: Count | None = None
-    suffix_decoding_max_spec_factor: Annotated[float, Field(gt=0)] | None = None
-    suffix_decoding_min_token_prob: Annotated[float, Field(ge=0, le=1)] | None = None
-
-
-class Eagle(_Drafting):
-    """A small head that reads the target's hidden states."""
-
-    method: Literal["eagle", "eagle3"] = "eagle3"
-
-
-class Mtp(_Speculating):
-    """The target's own multi-token-prediction layers."""
-
-    method: Literal["mtp"] = "mtp"
-
-
-Speculation = Annotated[SpeculationOff | DraftModel | Ngram | Suffix | Eagle | Mtp, Field(discriminator="method")]
+from .fields import Count, Frozen, ModelName, PositiveInt, Word
+from .speculation import Speculation, SpeculationOff
 
 
 class Knobs(Frozen):
@@ -199,7 +72,7 @@ class EngineSettings(Frozen):
     @property
     def draft(self) -> str | None:
         """The draft model's name, or None where the method runs no second model."""
-        return self.speculation.model if isinstance(self.speculation, _Drafting) else None
+        return self.speculation.draft
 
     @property
     def speculates(self) -> bool:
@@ -272,14 +145,3 @@ SideSettings = Annotated[
     Annotated[EngineSettings, Tag("EngineSettings")] | Annotated[AttachedEndpoint, Tag("AttachedEndpoint")],
     Discriminator(_kind),
 ]
-
-SPECULATION_METHODS: dict[str, type[Frozen]] = {
-    "off": SpeculationOff,
-    "draft_model": DraftModel,
-    "ngram": Ngram,
-    "ngram_gpu": Ngram,
-    "suffix": Suffix,
-    "eagle": Eagle,
-    "eagle3": Eagle,
-    "mtp": Mtp,
-}

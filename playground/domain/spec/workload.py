@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from playground.domain.spec.fields import MOST, Frozen, PositiveInt
 from playground.domain.validation import refused
-
-from .settings import MOST, Frozen, PositiveInt
 
 Objective = Literal["tpot", "ttft", "throughput", "goodput"]
 

@@ -10,7 +10,8 @@ from playground.domain.errors import InvalidInput
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.change import Change, Value
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.settings import MOST_K, SPECULATION_METHODS, EngineSettings, Knobs, Ngram
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import MOST_K, SPECULATION_METHODS, Ngram
 from playground.domain.spec.workload import Sampling
 from playground.domain.speculation.theory import geometric_rates
 from playground.domain.validation import nearest_of, reason

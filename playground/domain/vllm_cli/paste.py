@@ -12,6 +12,7 @@ from typing import Any
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import typo_of, validate
 
 from . import python_call
@@ -201,11 +202,8 @@ def _as_vllm_reads(speculation: dict[str, Any]) -> list[Message]:
     complete(speculation)
     if method is None and "method" in speculation:
         notes.append(Message("paste.method", {"method": speculation["method"]}))
-    if speculation.get("method") in ("ngram", "ngram_gpu"):
-        # Each is the other's default, and 5 where both are absent: another default than ours.
-        low, high = speculation.get("prompt_lookup_min"), speculation.get("prompt_lookup_max")
-        speculation["prompt_lookup_min"] = low or high or 5
-        speculation["prompt_lookup_max"] = high or low or 5
+    if isinstance(method := speculation.get("method"), str) and method in SPECULATION_METHODS:
+        speculation |= SPECULATION_METHODS[method].as_vllm_reads(speculation)
     if "method" in speculation and "num_speculative_tokens" not in speculation:
         notes.append(Message("paste.tokens"))
     return notes

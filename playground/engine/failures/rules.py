@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from playground.domain.message import Message
 from playground.domain.spec.change import Change, Value
-from playground.domain.spec.settings import DraftModel, EngineSettings
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import DraftModel
 
 # vLLM's own, 0.26 to 0.33.
 DEFAULT_GPU_SHARE = 0.92
@@ -176,7 +177,7 @@ def without_gpu(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def without_suffix(figures: Figures, settings: EngineSettings) -> Changes:
-    return no_speculation(figures, settings) if settings.speculation.method == "suffix" else []
+    return no_speculation(figures, settings) if settings.speculation.needs_arctic else []
 
 
 def available_gpus(figures: Figures, settings: EngineSettings) -> Changes:

@@ -11,7 +11,8 @@ import gradio as gr
 from playground.config import Config
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
-from playground.domain.spec.settings import SPECULATION_METHODS, Knobs
+from playground.domain.spec.settings import Knobs
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import choices
 from playground.engine import runtime
 from playground.load.endpoint import PATHS

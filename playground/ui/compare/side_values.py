@@ -11,12 +11,11 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import validate
 from playground.domain.vllm_cli.old_names import modernised
 from playground.models import folders
 
-DRAFTING = ("draft_model", "eagle", "eagle3")
-LOOKUP = ("ngram", "ngram_gpu")
 # Fields of the speculation that have a component of their own; the rest goes through the JSON box.
 SPECULATION = {
     "method": "method",
@@ -35,16 +34,9 @@ def field_of(key: str) -> str:
 
 def visibility(method: str, attached: bool) -> dict[str, bool]:
     """Which of the fields that come and go are there."""
-    lookup, speculates = method in LOOKUP, method != "off"
-    return {
-        "engine": not attached,
-        "endpoint": attached,
-        "draft": method in DRAFTING,
-        "k": speculates,
-        "lookup_min": lookup,
-        "lookup_max": lookup,
-        "more": speculates,
-    }
+    fields = SPECULATION_METHODS[method].model_fields
+    there = {place: field in fields for field, place in SPECULATION.items() if field != "method"}
+    return {"engine": not attached, "endpoint": attached, **there, "more": method != "off"}
 
 
 def values_of(side: Side) -> dict[str, Any]:
@@ -106,12 +98,13 @@ def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Message]]:
 
 def _speculation(side: str, values: Mapping[str, Any]) -> dict[str, Any]:
     method = values["method"]
+    known = SPECULATION_METHODS[method].model_fields
     fields: dict[str, Any] = {"method": method}
-    if method != "off":
+    if "num_speculative_tokens" in known:
         fields |= {"num_speculative_tokens": values["k"], **more_fields(side, values["more"])}
-    if method in DRAFTING:
+    if "model" in known:
         fields["model"] = (values["draft"] or "").strip()
-    if method in LOOKUP:
+    if "prompt_lookup_min" in known:
         fields |= {"prompt_lookup_min": values["lookup_min"], "prompt_lookup_max": values["lookup_max"]}
     return fields
 

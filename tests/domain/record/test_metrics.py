@@ -18,7 +18,8 @@ from playground.domain.record.metrics import (
 )
 from playground.domain.record.run import SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage, Limits
 
 CONVERSATION = (ChatMessage(role="user", content="x"),)

@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from playground.domain.spec.change import Change
-from playground.domain.spec.settings import EngineSettings, Knobs, Ngram, SpeculationOff
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import Ngram, SpeculationOff
 
 SIDE = EngineSettings(target="m", speculation=Ngram(num_speculative_tokens=3), knobs=Knobs(max_num_seqs=8))
 

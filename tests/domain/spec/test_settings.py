@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram, SpeculationOff
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel, Ngram, SpeculationOff
 from playground.domain.spec.workload import ChatMessage, Sampling, Workload
 
 

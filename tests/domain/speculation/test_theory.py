@@ -19,7 +19,8 @@ from playground.domain.record.counters import Counters
 from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage
 from playground.domain.speculation.prediction import PredictionError, accuracy, fit_costs, predict
 from playground.domain.speculation.theory import (

@@ -10,7 +10,8 @@ from support.sweep_run import base_case, made_sweep
 
 from playground.config import Config
 from playground.domain.message import Message
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Limits
 from playground.domain.speculation.theory import SpeculationPoint, known_cost, measured_point
 from playground.domain.stats.verdicts import Reason

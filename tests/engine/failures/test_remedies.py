@@ -17,7 +17,8 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.change import Change
-from playground.domain.spec.settings import DraftModel, EngineSettings, Knobs, Ngram
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel, Ngram
 from playground.domain.spec.workload import Workload
 from playground.engine.failures.causes import BY_NAME
 from playground.engine.failures.remedies import Remedy, change_label, remedy_of
