@@ -15,7 +15,7 @@ from playground.domain.spec.case import Case
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import SideSettings
-from playground.domain.spec.workload import ChatMessage, LoadProfile, Workload
+from playground.domain.spec.workload import ChatMessage, Workload
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 

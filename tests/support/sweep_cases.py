@@ -5,7 +5,7 @@ from __future__ import annotations
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.measurement import Measurement
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, Workload
+from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
 from playground.runs.sweep import new_sweep

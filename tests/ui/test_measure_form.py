@@ -13,7 +13,6 @@ from playground import presets
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.load_profile import RampProfile, RateProfile
 from playground.domain.spec.measurement import Harness, Measurement, SyntheticPrompts
-from playground.domain.spec.workload import RampProfile, RateProfile
 from playground.i18n import LOCALES, Locale, say_message
 from playground.presets import Preset
 from playground.ui.compare import measure_form, measure_values

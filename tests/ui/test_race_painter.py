@@ -10,7 +10,8 @@ import pytest
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
-from playground.domain.spec.settings import EngineSettings, Ngram
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Workload
 from playground.ui.shared import race_painter
 from playground.ui.shared.race_painter import RacePainter

@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from playground.domain.errors import InvalidInput
-from playground.domain.refusal import refused
 from playground.domain.spec.case import Case
 from playground.domain.spec.change import Value
-from playground.domain.spec.settings import Frozen
+from playground.domain.spec.fields import Frozen
+from playground.domain.validation import refused
 
 from .knobs import ENGINE_KNOBS, changed
 

@@ -12,8 +12,9 @@ from playground.domain.record.metrics import SideFigures, request_figures, side_
 from playground.domain.record.run import Run, Trial
 from playground.domain.spec.change import Value
 from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.stats.intervals import half_width
 from playground.domain.stats.rounds import rounds_of, run_verdicts
-from playground.domain.stats.verdicts import MOST_LEFT_OUT, Verdict, half_width
+from playground.domain.stats.verdicts import MOST_LEFT_OUT, Verdict
 
 LATENCIES = ("ttft", "tpot", "e2el")
 

@@ -12,34 +12,28 @@ from gradio.utils import get_upload_folder
 from playground import prompts
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message, Section
+from playground.domain.spec.load_profile import ENDINGS, PROFILES, profile_fields
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.workload import Objective
 from playground.domain.validation import ModelT, validate
 from playground.presets import Preset, is_shipped
 from playground.runs.checks import harness
 
-# Which fields belong to which kind of load.
-LOADS = {
-    "concurrency": ("concurrency",),
-    "rate": ("requests_per_s", "arrivals", "concurrency"),
-    "waves": ("concurrency",),
-    "ramp": ("first", "last"),
-}
-ENDINGS = ("requests", "duration_s")
+PROFILE_FIELDS = profile_fields()
 LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
 CHECKS = ("check_outputs", "check_accuracy")
 # Shown where lm-evaluation-harness is installed.
 HARNESS = ("tasks", "limit")
 GROUPS = {
     "sent": ("prompts", "file", "input_tokens", "count"),
-    "load": ("kind", "requests_per_s", "arrivals", "concurrency", "first", "last", *ENDINGS),
+    "load": ("kind", *(field.name for field in PROFILE_FIELDS), *ENDINGS),
     "good": ("objective", *LIMITS),
     "end": ("width", "max_rounds", "budget", *CHECKS, *HARNESS),
 }
 CHOICES = {
     "prompts": ("own", *prompts.names(), "file", "synthetic"),
-    "kind": tuple(LOADS),
-    "arrivals": ("poisson", "constant"),
+    "kind": tuple(PROFILES),
+    **{field.name: field.choices for field in PROFILE_FIELDS if field.choices},
     "objective": get_args(Objective),
 }
 # Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
@@ -49,11 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "file": "",
     "input_tokens": 256,
     "count": 32,
-    "concurrency": 1,
-    "requests_per_s": 2,
-    "arrivals": "poisson",
-    "first": 1,
-    "last": 8,
+    **{field.name: field.initial for field in PROFILE_FIELDS},
     "tasks": "",
     "limit": "100",
 }
@@ -65,8 +55,8 @@ TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 
 def visibility(values: Mapping[str, Any]) -> dict[str, bool]:
     """Which of the fields that come and go are there."""
-    load, synthetic = LOADS.get(values["kind"], ()), values["prompts"] == "synthetic"
-    there = {name: name in load for fields in LOADS.values() for name in fields}
+    synthetic = values["prompts"] == "synthetic"
+    there = {field.name: values["kind"] in field.kinds for field in PROFILE_FIELDS}
     return {**there, "file": values["prompts"] == "file", "input_tokens": synthetic, "count": synthetic}
 
 
@@ -103,11 +93,12 @@ def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measureme
     kind = texts["kind"]
     if not any(texts[name] for name in ENDINGS):
         raise InvalidInput("measure.needs_end", where=Section.MEASUREMENT, key="requests")
-    if kind == "ramp" and not texts["requests"]:
-        raise InvalidInput("measure.ramp_needs_requests", where=Section.MEASUREMENT, key="requests")
+    if kind in PROFILES and PROFILES[kind].needs_requests and not texts["requests"]:
+        raise InvalidInput(f"measure.{kind}_needs_requests", where=Section.MEASUREMENT, key="requests")
+    fields = (field.name for field in PROFILE_FIELDS if kind in field.kinds)
     settings = {
         "prompts": _prompts(texts, preset),
-        "profile": {"kind": kind, **_filled(texts, *LOADS.get(kind, ()), *ENDINGS)},
+        "profile": {"kind": kind, **_filled(texts, *fields, *ENDINGS)},
         "limits": _filled(texts, *LIMITS),
         "max_rounds": texts["max_rounds"],
         **{name: bool(values[name]) for name in CHECKS},

@@ -12,8 +12,9 @@ from playground.domain.spec.case import Case, Side
 from playground.domain.spec.change import Value
 from playground.domain.spec.load_profile import ConcurrencyProfile, WavesProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
-from playground.domain.spec.settings import AttachedEndpoint, DraftModel, EngineSettings, Knobs, Ngram
-from playground.domain.spec.workload import ConcurrencyProfile, Sampling, WavesProfile, Workload
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel, Ngram
+from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.knobs import NAMES, changed
 from playground.domain.sweep.order import engine_starts, engines_of, ordered
