@@ -87,8 +87,8 @@ class Config:
 
     def endpoint_key(self, url: BaseUrl) -> str | None:
         """The key for an endpoint: that of the longest address it lies at or below."""
-        found = [address for address in self.endpoint_keys if address.covers(url)]
-        return self.endpoint_keys[max(found, key=lambda address: len(address.path))] if found else None
+        covering = [address for address in self.endpoint_keys if address.covers(url)]
+        return self.endpoint_keys[max(covering, key=lambda address: len(address.path))] if covering else None
 
 
 def _read(environment: Mapping[str, str]) -> dict[str, object]:

@@ -80,12 +80,12 @@ def read(path: Path) -> tuple[Prompt, ...]:
     except ValueError as error:
         # No file can have this name.
         raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
-    found = tuple(islice(reader(text, path.name), MOST + 1))
-    if len(found) > MOST:
+    read = tuple(islice(reader(text, path.name), MOST + 1))
+    if len(read) > MOST:
         raise InvalidInput("prompts.too_many", file=path.name, limit=MOST)
-    if not found:
+    if not read:
         raise InvalidInput("prompts.none", file=path.name)
-    return found
+    return read
 
 
 def _line(number: int) -> Message:

@@ -63,19 +63,19 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
     Blocking (a fraction of a second when cached). Raises WorkFailed if there is no usable vLLM.
     """
     python = interpreter(config, name)
-    found = _ask(python, "identity", timeout_s=60)
-    if not found.get("version") or not found.get("entry_point"):
+    identity = _ask(python, "identity", timeout_s=60)
+    if not identity.get("version") or not identity.get("entry_point"):
         raise WorkFailed("runtime.no_vllm", name=name, python=str(python))
-    known = _flags(config, python, str(found["version"]))
+    known = _flags(config, python, str(identity["version"]))
     return Runtime(
         name=name,
         python=python,
-        version=str(found["version"]),
-        device=str(found["device"]),
-        entry_point=str(found["entry_point"]),
-        openmp=Path(str(found["openmp"])) if found["openmp"] else None,
-        heterogeneous_vocab=bool(found["heterogeneous_vocab"]),
-        arctic_inference=bool(found["arctic_inference"]),
+        version=str(identity["version"]),
+        device=str(identity["device"]),
+        entry_point=str(identity["entry_point"]),
+        openmp=Path(str(identity["openmp"])) if identity["openmp"] else None,
+        heterogeneous_vocab=bool(identity["heterogeneous_vocab"]),
+        arctic_inference=bool(identity["arctic_inference"]),
         flags=frozenset(known),
         choices={flag: choices for flag, choices in known.items() if choices},
     )
@@ -87,14 +87,14 @@ def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, .
     asked = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
     cached = config.state / "runtimes" / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
     try:
-        found: Any = json.loads(cached.read_text(encoding="utf-8"))
+        flags: Any = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        found = _ask(python, "flags", timeout_s=300)["flags"]
+        flags = _ask(python, "flags", timeout_s=300)["flags"]
         cached.parent.mkdir(parents=True, exist_ok=True)
         partial = cached.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.write_text(json.dumps(flags), encoding="utf-8")
         partial.replace(cached)
-    return {str(flag): tuple(map(str, choices or ())) for flag, choices in found.items()}
+    return {str(flag): tuple(map(str, choices or ())) for flag, choices in flags.items()}
 
 
 def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:

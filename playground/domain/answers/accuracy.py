@@ -145,8 +145,8 @@ def tango(gained: int, lost: int, total: int) -> tuple[float, float]:
         variance = total * (2 * lost_share + delta * (1 - delta))
         return (gained - lost - total * delta) ** 2 > Z * Z * variance
 
-    found = (gained - lost) / total
-    return _edge(refused, -1.0, found), _edge(refused, 1.0, found)
+    observed = (gained - lost) / total
+    return _edge(refused, -1.0, observed), _edge(refused, 1.0, observed)
 
 
 def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> float:
@@ -164,12 +164,12 @@ def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> fl
 
 def statements(run: Run) -> list[Message]:
     """Of each side how many were right, then of each other side what differs from the first."""
-    found = run_accuracy(run)
-    if found is None:
+    accuracy = run_accuracy(run)
+    if accuracy is None:
         return []
     labels = [side.label for side in run.sides]
-    told = [_told_side(side, labels[side.side]) for side in found.sides]
-    return told + [told_difference(one, labels) for one in found.differences if one.compared]
+    told = [_told_side(side, labels[side.side]) for side in accuracy.sides]
+    return told + [told_difference(one, labels) for one in accuracy.differences if one.compared]
 
 
 def _told_side(side: SideAccuracy, label: str) -> Message:
@@ -195,22 +195,22 @@ def counted(side: SideAccuracy, label: str) -> dict[str, object]:
     }
 
 
-def told_difference(found: AccuracyDifference, labels: Sequence[str]) -> Message:
+def told_difference(difference: AccuracyDifference, labels: Sequence[str]) -> Message:
     """Of a difference over at least one task: who is more accurate, and how sure that is."""
-    assert found.interval is not None
-    assert found.difference is not None
+    assert difference.interval is not None
+    assert difference.difference is not None
     params: dict[str, object] = {
-        "side": labels[found.side],
-        "baseline": labels[found.baseline],
-        "gained": found.gained,
-        "lost": found.lost,
-        "points": 100 * found.difference,
-        "low": 100 * found.interval[0],
-        "high": 100 * found.interval[1],
-        "p": found.p_value,
+        "side": labels[difference.side],
+        "baseline": labels[difference.baseline],
+        "gained": difference.gained,
+        "lost": difference.lost,
+        "points": 100 * difference.difference,
+        "low": 100 * difference.interval[0],
+        "high": 100 * difference.interval[1],
+        "p": difference.p_value,
     }
-    if not found.gained and not found.lost:
+    if not difference.gained and not difference.lost:
         return Message("accuracy.same", params)
-    if found.p_value >= ALPHA:
+    if difference.p_value >= ALPHA:
         return Message("accuracy.unclear", params)
-    return Message("accuracy.better" if found.gained > found.lost else "accuracy.worse", params)
+    return Message("accuracy.better" if difference.gained > difference.lost else "accuracy.worse", params)

@@ -92,12 +92,12 @@ def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]
     """
     trials = [side.trials[0].requests if side.trials else [] for side in run.sides]
     conversations = list(dict.fromkeys(trace.conversation for trace in trials[0]))
-    found: list[dict[Conversation, TokenIds]] = [{} for _ in trials]
-    for own, requests in zip(found, trials, strict=True):
+    answers: list[dict[Conversation, TokenIds]] = [{} for _ in trials]
+    for own, requests in zip(answers, trials, strict=True):
         for trace in requests:
             if trace.ended and trace.problem is None and trace.token_ids is not None:
                 own.setdefault(trace.conversation, trace.token_ids)
-    return conversations, [[own.get(conversation) for conversation in conversations] for own in found]
+    return conversations, [[own.get(conversation) for conversation in conversations] for own in answers]
 
 
 def run_agreements(run: Run) -> list[Agreement]:
@@ -136,13 +136,13 @@ def _greedy(
     nats = max(near_tie_nats(dtypes[0]), near_tie_nats(dtypes[side]))
     tops = {(one.side, one.prompt, one.position): one.top for one in evidence.logprobs}
 
-    def explained(found: Divergence) -> Difference:
-        place = (found.pair, found.position)
+    def explained(divergence: Divergence) -> Difference:
+        place = (divergence.pair, divergence.position)
         top = (tops.get((0, *place)), tops.get((side, *place)))
-        return Difference(found, classify(found.tokens, *top, nats), top)
+        return Difference(divergence, classify(divergence.tokens, *top, nats), top)
 
     check = check_greedy(list(zip(answers[0], answers[side], strict=True)))
-    differences = tuple(explained(found) for found in check.divergences)
+    differences = tuple(explained(divergence) for divergence in check.divergences)
     return GreedyAgreement(side, 0, check.compared, check.identical, differences, nats)
 
 

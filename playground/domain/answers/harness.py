@@ -55,12 +55,12 @@ def mean_difference(scores: HarnessScores, side: int) -> Mean | None:
 
 def harness_statements(run: Run) -> list[Message]:
     """Of each task and metric what each side got, then what each other side's difference from the first is."""
-    found = run.harness
-    if found is None:
+    evidence = run.harness
+    if evidence is None:
         return []
     labels = [side.label for side in run.sides]
-    told = [sentence for scores in found.scores for sentence in _statements(scores, labels)]
-    return told + ([] if found.problem is None else [found.problem])
+    told = [sentence for scores in evidence.scores for sentence in _statements(scores, labels)]
+    return told + ([] if evidence.problem is None else [evidence.problem])
 
 
 def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Message]:

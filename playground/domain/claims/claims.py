@@ -134,18 +134,21 @@ def _table(run: Run) -> Figures:
 def _useful_k(sweep: Sweep) -> Figures:
     """The article: "k = 5 is a good start, useful range 3-8, gains flatten past 8". Flat is at most 5% on top of
     what the useful range gives."""
-    found = speed_ups(sweep)
-    useful = [ratio for k, ratio in found.items() if 3 <= k <= 8]
-    past = [ratio for k, ratio in found.items() if k > 8]
+    ratios = speed_ups(sweep)
+    useful = [ratio for k, ratio in ratios.items() if 3 <= k <= 8]
+    past = [ratio for k, ratio in ratios.items() if k > 8]
     flat = quotient(mean(past), mean(useful)) if useful and past else None
-    return {"start": ClaimedFigure(found.get(5), least=1.0), "past": ClaimedFigure(flat, most=1.05)}
+    return {"start": ClaimedFigure(ratios.get(5), least=1.0), "past": ClaimedFigure(flat, most=1.05)}
 
 
 def _under_load(sweep: Sweep) -> Figures:
     """The article: "a single stream gains little, and its TTFT may get worse; the gain shows under load". Little
     is less than the 20% that it promises at least; the load is the highest concurrency of the sweep."""
-    found, highest = speed_ups(sweep), max(value for value in sweep.plan.knobs[0].values if isinstance(value, int))
-    single, load, alone = found.get(1), found.get(highest), measured_at(sweep, 1)
+    ratios, highest = (
+        speed_ups(sweep),
+        max(value for value in sweep.plan.knobs[0].values if isinstance(value, int)),
+    )
+    single, load, alone = ratios.get(1), ratios.get(highest), measured_at(sweep, 1)
     return {
         "single": ClaimedFigure(single, most=1.2),
         "ttft": ClaimedFigure(speed_up(alone, by="ttft") if alone else None),

@@ -27,12 +27,12 @@ def speed_up(run: Run, side: int = 1, over: int = 0, by: Objective | None = None
 
 def speed_ups(sweep: Sweep) -> dict[int, Ratio]:
     """Of the second side over the first, for each number that the first knob had and for which it is known."""
-    found = {}
+    ratios = {}
     for point in sweep.points:
         value, ratio = point.values[0], speed_up(point.run) if point.run is not None else None
         if isinstance(value, int) and ratio is not None:
-            found[value] = ratio
-    return found
+            ratios[value] = ratio
+    return ratios
 
 
 def measured_at(sweep: Sweep, value: Value) -> Run | None:

@@ -119,7 +119,7 @@ def fit_costs(points: Iterable[SpeculationPoint]) -> list[CostModel]:
 
 def predict(points: Iterable[SpeculationPoint], ks: Sequence[int]) -> list[Prediction]:
     """For each concurrency with a measured k, each of these. A measured k is predicted like any other."""
-    found = []
+    predictions = []
     for group in by_concurrency(points).values():
         speeds = np.array([[point.speed_up] for point in group])
         sampled = all(point.interval is not None for point in group)
@@ -127,8 +127,8 @@ def predict(points: Iterable[SpeculationPoint], ks: Sequence[int]) -> list[Predi
             # The first column is the estimate, the others what it may be.
             speeds = np.hstack([speeds, speed_up_draws(group)])
         costs = np.array([cost_from(point, row) for point, row in zip(group, speeds, strict=True)])
-        found += [_predicted(group, costs, k, sampled) for k in ks]
-    return found
+        predictions += [_predicted(group, costs, k, sampled) for k in ks]
+    return predictions
 
 
 def accuracy(errors: Sequence[PredictionError]) -> Message | None:

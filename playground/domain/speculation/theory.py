@@ -85,10 +85,10 @@ def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigu
 
 def by_concurrency(points: Iterable[SpeculationPoint]) -> dict[int, list[SpeculationPoint]]:
     """In ascending order, of concurrency and of k. What a step costs depends on how many sequences share it."""
-    found: dict[int, list[SpeculationPoint]] = {}
+    groups: dict[int, list[SpeculationPoint]] = {}
     for point in sorted(points, key=lambda point: (point.concurrency, point.k)):
-        found.setdefault(point.concurrency, []).append(point)
-    return found
+        groups.setdefault(point.concurrency, []).append(point)
+    return groups
 
 
 def tokens_per_step(acceptance: Sequence[float], coverage: float = 1.0) -> float:

@@ -40,19 +40,19 @@ def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
     """The whole rounds: those in which every side's trial is complete. By the workload's objective, or another."""
     if run.measurement is None:
         return []
-    found = []
+    rounds = []
     for number in range(whole_rounds(run)):
         trials = [side.trials[number] for side in run.sides]
         labelled = list(zip([side.label for side in run.sides], trials, strict=True))
         limits, by = run.measurement.limits, objective or run.workload.objective
-        found.append(
+        rounds.append(
             Round(
                 trials[0].round,
                 tuple(label for label, _ in sorted(labelled, key=lambda item: item[1].started_ms)),
                 {label: objective_value(trial.requests, by, limits) for label, trial in labelled},
             )
         )
-    return found
+    return rounds
 
 
 def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
@@ -65,17 +65,17 @@ def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
     return tuple(compare(values, side, baseline, objective, target) for side in others)
 
 
-def settled(run: Run, found: tuple[Verdict, ...]) -> bool:
+def settled(run: Run, verdicts: tuple[Verdict, ...]) -> bool:
     """Whether every interval is as narrow as was asked for."""
     return run.measurement is not None and all(
-        narrow_enough(verdict, run.measurement.target_width) for verdict in found
+        narrow_enough(verdict, run.measurement.target_width) for verdict in verdicts
     )
 
 
-def ending(run: Run, rounds: list[Round], found: tuple[Verdict, ...]) -> Ending | None:
+def ending(run: Run, rounds: list[Round], verdicts: tuple[Verdict, ...]) -> Ending | None:
     """Why a measured run ended; None while it runs, and where it was stopped or failed."""
     if run.measurement is None or run.status != "done":
         return None
-    if len(rounds) >= MIN_ROUNDS and settled(run, found):
+    if len(rounds) >= MIN_ROUNDS and settled(run, verdicts):
         return "narrow"
     return "rounds" if len(rounds) >= run.measurement.max_rounds else "budget"

@@ -67,8 +67,8 @@ OLD_VALUES: dict[str, dict[str, str]] = {"dtype": {"half": "float16", "float": "
 
 def replacement(name: str) -> Message | None:
     """What to use instead of a setting that a version lacks, if this is known."""
-    found = OLD_NAMES.get(bare(name))
-    return found.explained(bare(name)) if found else None
+    old = OLD_NAMES.get(bare(name))
+    return old.explained(bare(name)) if old else None
 
 
 def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any], list[Message]]:
@@ -105,11 +105,11 @@ def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any
 
 
 def _is_old(name: str, in_speculation: bool) -> bool:
-    found = OLD_NAMES.get(bare(name))
-    if found is None or found.still_in:
+    old = OLD_NAMES.get(bare(name))
+    if old is None or old.still_in:
         return False
     # Today's own spelling, where it belongs.
-    return not (in_speculation and found.now == f"speculation.{name}")
+    return not (in_speculation and old.now == f"speculation.{name}")
 
 
 def adopt(settings: dict[str, Any], name: str, value: object, where: Where) -> list[Message]:

@@ -218,10 +218,10 @@ def _json(value: Any) -> Any:
 
 
 def _human(name: str, value: Any) -> Any:
-    found = (
+    parts = (
         re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", value) if name in HUMAN and isinstance(value, str) else None
     )
-    number = float(found[1]) * FACTORS[found[2]] if found else inf
+    number = float(parts[1]) * FACTORS[parts[2]] if parts else inf
     return int(number) if isfinite(number) else value
 
 

@@ -36,10 +36,10 @@ def _call(source: str) -> ast.Call:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise InvalidInput("paste.not_python", line=line) from None
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node) in CALLS]
-    if len(found) != 1:
-        raise InvalidInput("paste.one_engine", count=len(found))
-    return found[0]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node) in CALLS]
+    if len(calls) != 1:
+        raise InvalidInput("paste.one_engine", count=len(calls))
+    return calls[0]
 
 
 def _name(call: ast.Call) -> str:

@@ -22,9 +22,9 @@ CONTINUED = re.compile(r"[\\^][ \t]*\r?\n")
 
 def words(text: str) -> list[str]:
     """The words. InvalidInput for what only a shell could resolve, and for quotes that do not close."""
-    text = CONTINUED.sub(" ", COMMENT.sub(lambda found: found[1] or "", text))
-    if found := _acted_on(text):
-        raise InvalidInput("paste.shell", what=found)
+    text = CONTINUED.sub(" ", COMMENT.sub(lambda match: match[1] or "", text))
+    if piece := _acted_on(text):
+        raise InvalidInput("paste.shell", what=piece)
     try:
         return shlex.split(text)
     except ValueError:
@@ -35,8 +35,8 @@ def _acted_on(text: str) -> str | None:
     """The first piece that a shell would act on, outside of single quotes."""
     for quote, start, end in _pieces(text):
         pattern = {"": ACTED_ON, '"': IN_QUOTES}.get(quote)
-        if pattern and (found := pattern.search(text, start, end)):
-            return found[0]
+        if pattern and (match := pattern.search(text, start, end)):
+            return match[0]
     return None
 
 
