@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
-from playground.processes import signal_name
+from playground.processes import exit_code_text, signal_name
 
 from .causes import CAUSES, SIGNALS
 from .stages import reached
@@ -42,9 +42,8 @@ def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
 
 
 def _code(exit_code: object) -> object:
-    """The exit code, with the name of the signal that it stands for."""
-    name = signal_name(exit_code) if isinstance(exit_code, int) else None
-    return exit_code if name is None else f"{exit_code}, {name}"
+    """A number, as ever, unless there is a signal to name."""
+    return exit_code_text(exit_code) if isinstance(exit_code, int) and signal_name(exit_code) else exit_code
 
 
 def hung(log: Sequence[str], stage: str, seconds: float, in_stage_s: float, log_file: str) -> EngineFailed:
