@@ -36,7 +36,6 @@ LOWER_IS_BETTER: frozenset[Objective] = frozenset({"tpot", "ttft"})
 MOST_LEFT_OUT = 0.1
 
 
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """How `side` compares with `baseline` by one metric.

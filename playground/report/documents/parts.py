@@ -17,8 +17,9 @@ from playground.domain.claims.claims import Claimed, Standing
 from playground.domain.message import Message
 from playground.domain.record.metrics import Count, NotNegative, RequestFigures, SideFigures
 from playground.domain.spec.change import Value
+from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.settings import SideSettings
-from playground.domain.spec.workload import LoadProfile, Objective
+from playground.domain.spec.workload import Objective
 from playground.domain.stats.verdicts import Outcome, Verdict
 from playground.i18n import Locale, say_message
 

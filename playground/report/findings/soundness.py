@@ -6,8 +6,9 @@ from collections import Counter
 from math import exp, log
 from statistics import median
 
+from playground.domain.stats.reasons import ReasonKind
 from playground.domain.stats.rounds import run_verdicts
-from playground.domain.stats.verdicts import LOWER_IS_BETTER, ReasonKind, Verdict
+from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
 
 from .side_view import Finding, SideView
 

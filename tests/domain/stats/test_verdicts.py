@@ -11,11 +11,10 @@ import pytest
 
 from playground.domain.message import Message
 from playground.domain.stats.intervals import further_rounds, half_width
-from playground.domain.stats.reasons import trend_p
+from playground.domain.stats.reasons import Reason, trend_p
 from playground.domain.stats.verdicts import (
     MIN_ROUNDS,
     TARGET_WIDTH,
-    Reason,
     RoundValues,
     Verdict,
     compare,

@@ -14,7 +14,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Limits
 from playground.domain.speculation.theory import SpeculationPoint, known_cost, measured_point
-from playground.domain.stats.verdicts import Reason
+from playground.domain.stats.reasons import Reason
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.result import GeometricMean
 from playground.i18n import LOCALES, say_message
