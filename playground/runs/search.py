@@ -203,7 +203,7 @@ def enough(worth: Sequence[float | None], knobs: int) -> bool:
 
 
 def gaussian_process(known: int) -> BaseSampler:
-    """The sampler of the proposal after so many points: the same lots are drawn where the results are the same."""
+    """The sampler for the proposal after so many points. The same results give the same proposals."""
     # These take seconds to import, which only a search need wait for.
     import torch
     from optuna.samplers import GPSampler

@@ -23,7 +23,7 @@ from .sweep import tab as sweep_tab
 
 
 def build(host: Host) -> gr.Blocks:
-    """Nothing is built at import: every call makes a page of its own."""
+    """Nothing is built at import: every call builds a new page."""
     machine = devices.machine()
     gr.set_static_paths([view.PLOTLY_JS])
     page = gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)

@@ -101,7 +101,7 @@ def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]
 
 
 def run_agreements(run: Run) -> list[Agreement]:
-    """Empty where nobody asked, or was answered, what the check needs."""
+    """Empty where the check was not requested, or its requests were not answered."""
     if run.outputs is None:
         return []
     dtypes = [dtype_of(side) for side in run.sides]
@@ -117,7 +117,7 @@ def agreements(
     """Each side but the first against the first. `answers` are what `answers_of` gives.
 
     `dtypes` are the engines' (see `dtype_of`): the coarser one of two decides what a near-tie is. Above
-    temperature 0 there is nothing to say before the repeats are there.
+    temperature 0 there is no result before the repeats are complete.
     """
     others = range(1, len(answers))
     if temperature == 0:
@@ -147,12 +147,12 @@ def _greedy(
 
 
 def near_tie_nats(dtype: str | None) -> float:
-    """A type that is not known is taken for bfloat16, what most models come in."""
+    """An unknown type is taken for bfloat16, which most models have."""
     return NEAR_TIE_NATS.get(dtype or "", NEAR_TIE_NATS["bfloat16"])
 
 
 def dtype_of(side: SideRecord) -> str | None:
-    """The type that the engine was told to compute in; None if it chose for itself."""
+    """The type that the settings tell the engine to compute in; None if the engine chooses."""
     words = shlex.split(side.command)
     given = [after for word, after in pairwise(words) if word == "--dtype"]
     own = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None

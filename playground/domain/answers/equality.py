@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 NEAR_TIE_NATS: Mapping[str, float] = {"bfloat16": 0.25, "float16": 0.03125, "float32": 0.001}
 
 LEAST_SAMPLES = 5
-# What ends a sequence counts as a token of its own.
+# The end of a sequence counts as a token.
 _END = -1
 
 

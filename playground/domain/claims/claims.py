@@ -32,7 +32,7 @@ SENTENCES: dict[Standing, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimedFigure:
-    """One figure of a claim, above `least` or below `most`; with neither it is only told."""
+    """One figure of a claim, above `least` or below `most`; with neither it is only reported."""
 
     ratio: Ratio | None
     least: float | None = None

@@ -74,7 +74,7 @@ def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
 
 
 def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom, need: Need) -> FitIssue | None:
-    """Without remedies: they are looked for where there is something to mend."""
+    """Without remedies, which are only searched for where something does not fit."""
     if need.fits:
         return None
     loaded = need.weights + need.draft_weights
@@ -93,7 +93,7 @@ def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom,
 
 
 def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
-    """No guess lies in the weights, and no flag that we don't read can change what is loaded, or where."""
+    """Whether the weights are exact, and no unread flag can change what is loaded, or where."""
     online = (settings.knobs.quantization, getattr(settings.speculation, "quantization", None))
     return not settings.extra_flags and all(
         not model.shape.multimodal

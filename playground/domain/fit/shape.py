@@ -9,7 +9,7 @@ from typing import Any
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # No size of a decoder comes near; what claims more is no configuration.
 LARGEST_SIZE = 2**31
-# Of config.json's `layer_types`; any other kind keeps a state of its own, of which nothing is known here.
+# Of config.json's `layer_types`; the memory of any other kind is unknown here.
 KNOWN_LAYERS = {"full_attention", "sliding_attention"}
 # Where a configuration says how many multi-token-prediction layers it has.
 MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")

@@ -128,7 +128,7 @@ class Runs:
         return {controls.run_id: comparison.run.id, controls.message: "", **changed}
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
-        """Watching is possible only if the run that is in the way is one of this process."""
+        """Only a run of this process can be watched."""
         controls, live = self._controls, self._host.latest
         can_watch = busy and live is not None and not live.finished
         return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}

@@ -1,4 +1,4 @@
-"""The buttons that add a side and take the last one away."""
+"""The buttons that add a side and remove the last one."""
 
 from __future__ import annotations
 

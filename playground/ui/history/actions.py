@@ -77,7 +77,8 @@ def wire(
 
 
 def allowed_here(config: Config, preset: Preset) -> Preset:
-    """Without what this host lets no page set, which its form could neither show nor clear; the notes say what."""
+    """Remove the settings that this host does not allow on the page: its form could neither show nor clear them.
+    The notes name them."""
     sides, notes = list[Side](), list(preset.notes)
     for side in preset.sides:
         if isinstance(side.engine, EngineSettings):

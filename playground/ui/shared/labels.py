@@ -7,7 +7,7 @@ from gradio.i18n import I18nData
 
 from playground.i18n import LOCALES, Locale, locale_of, say
 
-# What `sentence` was asked for; the page sends no more than that.
+# The messages that `sentence` was called with; the page sends only these.
 I18N = gr.I18n(**{locale: {} for locale in LOCALES})
 
 

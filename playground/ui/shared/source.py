@@ -40,7 +40,7 @@ def with_count(text: str, count: int) -> str:
 
 
 def filled_from(host: Host, text: str) -> Preset:
-    """With as many sides as there are now. Raises InvalidInput for a run that is in the history no more."""
+    """With as many sides as there are now. Raises InvalidInput for a run that is no longer in the history."""
     name, count = _parts(text)
     if presets.exists(name):
         preset = presets.load(name)

@@ -150,7 +150,7 @@ class Sweeps:
         return {**self._messages(None, locale), **self._following(), **updates}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
-        """Whoever else sweeps may be watched."""
+        """A sweep that another page started can be watched."""
         updates = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
         return {**self._messages(error, locale), **updates}
 
@@ -179,7 +179,7 @@ class Sweeps:
             await asyncio.sleep(0 if finished else REPAINT_S)
 
     def ended(self, request: gr.Request) -> dict[Any, Any]:
-        """What this page followed, if anything; another one may run."""
+        """The sweep that this page follows, if any; another one may be running."""
         tab, usable = self._tab, gr.update(interactive=True)
         updates = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
         updates |= self._unfinished(visitor_locale(request))

@@ -1,4 +1,4 @@
-"""The What-if tab: which knobs to turn and how far, the plan, the buttons, and what the sweep comes to."""
+"""The What-if tab: which knobs to turn and how far, the plan, the buttons, and the sweep's results."""
 
 from __future__ import annotations
 
