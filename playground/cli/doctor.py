@@ -1,17 +1,21 @@
-"""What this machine can do, and what to fix."""
+"""The command line's `doctor`: what this machine can do, and what to fix."""
 
 from __future__ import annotations
 
+import argparse
 import shutil
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from playground.config import Config
-from playground.domain.errors import PlaygroundError
+from playground.domain.errors import PlaygroundError, WorkFailed
 from playground.domain.message import Message
 from playground.engine import devices, runtime
-from playground.i18n import say_message
+from playground.i18n import say, say_message
 from playground.models import folders
+from playground.report.documents.others import CheckDocument
+
+from .console import print_json
 
 ENOUGH_DISK_BYTES = 2 * 1024**3
 
@@ -23,8 +27,27 @@ class Check:
     state: Literal["ok", "note", "broken"]
     finding: Message
 
-    def as_document(self) -> dict[str, Any]:
+    def as_document(self) -> CheckDocument:
         return {"state": self.state, "id": self.finding.message_id, "message": say_message(self.finding)}
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its arguments."""
+    parser = verbs.add_parser("doctor", help=say("cli.doctor"))
+    parser.add_argument("--json", action="store_true", help=say("cli.json"))
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    checks = examine(Config.from_environment())
+    if arguments.json:
+        print_json([check.as_document() for check in checks])
+    else:
+        for check in checks:
+            print(f"[{say(f'doctor.{check.state}')}] {say_message(check.finding)}")
+    if any(check.state == "broken" for check in checks):
+        raise WorkFailed("doctor.not_ready")
+    return 0
 
 
 def examine(config: Config) -> list[Check]:
@@ -53,15 +76,15 @@ def examine(config: Config) -> list[Check]:
 
 def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
     try:
-        found = runtime.probe(config, name)
+        probed = runtime.probe(config, name)
     except PlaygroundError as error:
         return Check("broken", error.as_message())
-    facts: dict[str, object] = {"name": name, "version": found.version, "device": found.device}
-    if found.device == "cuda" and not has_gpu:
-        return Check("broken", Message("doctor.runtime_without_gpu", facts))
-    if found.device == "cpu" and has_gpu:
-        return Check("note", Message("doctor.runtime_ignores_gpu", facts))
-    return Check("ok", Message("doctor.runtime", facts))
+    params: dict[str, object] = {"name": name, "version": probed.version, "device": probed.device}
+    if probed.device == "cuda" and not has_gpu:
+        return Check("broken", Message("doctor.runtime_without_gpu", params))
+    if probed.device == "cpu" and has_gpu:
+        return Check("note", Message("doctor.runtime_ignores_gpu", params))
+    return Check("ok", Message("doctor.runtime", params))
 
 
 def _disk(config: Config) -> Check:

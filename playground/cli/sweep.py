@@ -7,7 +7,6 @@ import asyncio
 import signal
 import sys
 
-from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.measurement import Measurement
@@ -26,6 +25,7 @@ from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
 
 from .console import UNITS, print_json
+from .preset import preset_of
 
 DEFAULT_MINUTES = 60.0
 
@@ -103,14 +103,6 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
         measurement = {**case.measurement.model_dump(), "prompts": arguments.prompts}
         case = case.model_copy(update={"measurement": validate(Measurement, measurement, where="--prompts")})
     return new_sweep(plan, case, preset.name)
-
-
-def preset_of(name_or_path: str) -> presets.Preset:
-    """What was read otherwise than it is written is said on standard error."""
-    preset = presets.load(name_or_path)
-    for note in preset.notes:
-        print(say_message(note), file=sys.stderr)
-    return preset
 
 
 def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:

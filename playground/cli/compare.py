@@ -1,0 +1,91 @@
+"""The command line's `compare`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from playground import presets
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.record.run import Run
+from playground.domain.spec.measurement import Measurement
+from playground.domain.spec.workload import Workload
+from playground.domain.stats.rounds import whole_rounds
+from playground.domain.validation import validate
+from playground.i18n import say, say_message
+from playground.report.documents import compare_document
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+
+from .console import print_json, print_run, round_lines
+from .preset import preset_of
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its arguments."""
+    parser = verbs.add_parser("compare", help=say("cli.compare"))
+    parser.add_argument("preset", help=say("cli.preset"))
+    prompts = parser.add_mutually_exclusive_group()
+    prompts.add_argument("--prompt", help=say("cli.prompt"))
+    prompts.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
+    parser.add_argument("--mode", choices=["race", "measured"], default="race", help=say("cli.mode"))
+    parser.add_argument("--json", action="store_true", help=say("cli.json"))
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    preset = preset_of(arguments.preset)
+    workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
+    if arguments.prompt is not None:
+        values = {**workload.model_dump(), "prompt": arguments.prompt}
+        workload = validate(Workload, values, where="--prompt")
+    if measurement is None and arguments.prompts is not None:
+        raise InvalidInput("cli.prompts_need_measured")
+    if measurement is not None and (arguments.prompt or arguments.prompts):
+        # One prompt given: that one, again and again.
+        measurement = measurement.model_copy(update={"prompts": arguments.prompts})
+    record = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
+    print_json(compare_document(record)) if arguments.json else print_run(record)
+    return 0 if record.status in ("done", "stopped") else 1
+
+
+async def _run_comparison(
+    preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
+) -> Run:
+    host = Host(Config.from_environment())
+    # Checked first: for what can't be, not even a database is made.
+    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
+    host.open()
+    try:
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, comparison.stop)
+        await host.start(comparison, where=say("host.command_line"))
+        await _follow(comparison, quiet)
+        if comparison.run.problem is not None:
+            print(say_message(comparison.run.problem), file=sys.stderr)
+            for side in comparison.run.sides:
+                print("\n".join(side.log_tail), file=sys.stderr)
+        return comparison.run
+    finally:
+        await host.close()
+
+
+async def _follow(comparison: Comparison, quiet: bool) -> None:
+    """Say each new stage and each round once, on standard error."""
+    live = comparison.live
+    stages, rounds = [""] * len(live.progress), 0
+    while not comparison.finished:
+        for index, progress in enumerate(live.progress):
+            if progress.stage != stages[index] and not quiet:
+                stages[index] = progress.stage
+                label = live.run.sides[index].label
+                print(f"{label}: {say(f'stage.{progress.stage}')}", file=sys.stderr)
+        if not quiet and live.run.measurement is not None and whole_rounds(live.run) > rounds:
+            for line in round_lines(live.run)[rounds:]:
+                rounds += 1
+                print(line, file=sys.stderr)
+        await asyncio.sleep(0.1)
