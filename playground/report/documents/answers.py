@@ -189,8 +189,8 @@ def accuracy_document(run: Run) -> AccuracyDocument | None:
                 "asked": side.asked,
                 "answered": side.answered,
                 "right": side.right,
-                "share": side.share,
                 "interval": side.interval,
+                "share": side.share,
             }
             for side in accuracy.sides
         ],
@@ -201,9 +201,9 @@ def accuracy_document(run: Run) -> AccuracyDocument | None:
                 "compared": difference.compared,
                 "gained": difference.gained,
                 "lost": difference.lost,
-                "difference": difference.difference,
                 "interval": difference.interval,
                 "p_value": difference.p_value,
+                "difference": difference.difference,
             }
             for difference in accuracy.differences
         ],
