@@ -53,8 +53,8 @@ def print_run(run: Run) -> None:
         print(say_message(conclusion.sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
         print(say("race.contended"))
-    for found in findings(run):
-        print("-", *(say_message(sentence) for sentence in found.sentences))
+    for finding in findings(run):
+        print("-", *(say_message(sentence) for sentence in finding.sentences))
 
 
 def remedy_lines(run: Run) -> list[str]:

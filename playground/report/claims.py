@@ -49,5 +49,5 @@ def _is_sweep_of(preset: Preset, sweep: Sweep) -> bool:
 def _same_load(measurement: Measurement | None, preset: Preset) -> bool:
     if measurement is None:
         return False
-    own = preset.measurement
-    return (measurement.prompts, measurement.profile) == (own.prompts, own.profile)
+    usual = preset.measurement
+    return (measurement.prompts, measurement.profile) == (usual.prompts, usual.profile)

@@ -81,16 +81,16 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
     for conclusion in conclusions(run):
         yield f"<p><strong>{escape(say_message(conclusion.sentence, locale))}</strong></p>"
     yield from _findings(run, locale)
-    found = tables(run, locale)
+    figures = tables(run, locale)
     labels = [side.label for side in run.sides]
     spread = [
         [row.name, label, *cells]
-        for row in found.distributions
+        for row in figures.distributions
         for label, cells in zip(labels, row.cells, strict=True)
     ]
     yield _table([f"{say('measured.milliseconds', locale)}", "", *STATISTICS], spread)
-    yield _table(["", *labels], [[row.name, *(cell for [cell] in row.cells)] for row in found.single])
-    definitions = [[row.name, row.definition] for row in (*found.distributions, *found.single)]
+    yield _table(["", *labels], [[row.name, *(cell for [cell] in row.cells)] for row in figures.single])
+    definitions = [[row.name, row.definition] for row in (*figures.distributions, *figures.single)]
     title = escape(say("measured.definitions", locale))
     yield f"<details><summary>{title}</summary>{_table([], definitions)}</details>"
     for side in run.sides:
@@ -99,9 +99,9 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
 
 
 def _findings(run: Run, locale: Locale) -> Iterable[str]:
-    found = [" ".join(say_message(part, locale) for part in finding.sentences) for finding in findings(run)]
-    if found:
-        items = "".join(f"<li>{escape(text)}</li>" for text in found)
+    texts = [" ".join(say_message(part, locale) for part in finding.sentences) for finding in findings(run)]
+    if texts:
+        items = "".join(f"<li>{escape(text)}</li>" for text in texts)
         yield f"<h3>{escape(say('finding.title', locale))}</h3><ul>{items}</ul>"
 
 

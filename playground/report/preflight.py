@@ -33,8 +33,8 @@ def headline(check: SideCheck, locale: Locale = "en") -> str:
 
 def parts(need: Need) -> dict[str, int]:
     """What the memory goes to, by the name of its sentence; the KV cache gets what is left."""
-    found = {name: getattr(need, name) for name in FIXED_PARTS}
-    return {**{name: size for name, size in found.items() if size}, "kv_cache": max(need.kv_available, 0)}
+    sizes = {name: getattr(need, name) for name in FIXED_PARTS}
+    return {**{name: size for name, size in sizes.items() if size}, "kv_cache": max(need.kv_available, 0)}
 
 
 def memory_lines(check: SideCheck, locale: Locale = "en") -> list[str]:
@@ -42,7 +42,7 @@ def memory_lines(check: SideCheck, locale: Locale = "en") -> list[str]:
     need, device = check.need, check.device
     if need is None or device is None:
         return []
-    told = say("preflight.of", locale, needed=need.total / GIB, available=need.budget / GIB, device=device.name)
+    memory = say("preflight.of", locale, needed=need.total / GIB, available=need.budget / GIB, device=device.name)
     room = say(
         "preflight.room",
         locale,
@@ -50,7 +50,7 @@ def memory_lines(check: SideCheck, locale: Locale = "en") -> list[str]:
         tokens=need.length,
         all=max(need.kv_available, 0) // need.kv_per_token,
     )
-    return [told, room]
+    return [memory, room]
 
 
 def reasons(check: SideCheck, locale: Locale = "en") -> list[str]:

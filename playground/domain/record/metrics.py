@@ -17,10 +17,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from playground.domain.record.counters import Counters
-from playground.domain.record.run import SideRecord, Trial
-from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.workload import Limits, Objective
+
+from .counters import Counters
+from .run import SideRecord, Trial
+from .traces import RequestTrace
 
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
@@ -203,7 +204,7 @@ def _figures(
     each = [request_figures(trace) for trace in traces]
     span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
     # Of a request that failed before its first token it is known that none came.
-    streamed = [own for own, trace in zip(each, traces, strict=True) if trace.chunks or not trace.problem]
+    streamed = [figures for figures, trace in zip(each, traces, strict=True) if trace.chunks or not trace.problem]
     counted = [figures.output_tokens for figures in streamed]
     tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
     prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
@@ -269,10 +270,10 @@ def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
     # An answer of a single token has no time between tokens: it can't break that limit.
     tpot = 0.0 if figures.output_tokens == 1 else figures.tpot_ms
     pairs = ((figures.ttft_ms, limits.ttft_ms), (tpot, limits.tpot_ms), (figures.e2el_ms, limits.e2el_ms))
-    given = [(value, limit) for value, limit in pairs if limit is not None]
-    if any(value is not None and value > limit for value, limit in given):
+    limited = [(value, limit) for value, limit in pairs if limit is not None]
+    if any(value is not None and value > limit for value, limit in limited):
         return False
-    return None if any(value is None for value, _ in given) else True
+    return None if any(value is None for value, _ in limited) else True
 
 
 def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits: Limits) -> float | None:

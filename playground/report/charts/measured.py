@@ -159,21 +159,21 @@ def _by_number(figure: Chart, rounds: int) -> Chart:
 def distributions(run: Run, done: Sequence[Sequence[Trial]], locale: Locale) -> dict[str, Chart]:
     """Share of the requests that took at most so long: TTFT, TPOT and E2EL; a limit that was set is marked."""
     assert run.measurement is not None
-    each = [[request_figures(trace) for trial in trials for trace in trial.requests] for trials in done]
-    made = {}
+    figures_of = [[request_figures(trace) for trial in trials for trace in trial.requests] for trials in done]
+    charts = {}
     for name in FIGURES:
         figure = empty(f"chart.{name}_share", f"chart.{name}", "chart.share_of_requests", locale)
         figure["layout"]["xaxis"]["rangemode"] = "normal"
-        for index, (side, found) in enumerate(zip(run.sides, each, strict=True)):
-            values = [value for one in found if (value := getattr(one, f"{name}_ms")) is not None]
+        for index, (side, requests) in enumerate(zip(run.sides, figures_of, strict=True)):
+            values = [value for request in requests if (value := getattr(request, f"{name}_ms")) is not None]
             if values:
                 line(figure, side.label, index, *_cumulative(values))
         limit = getattr(run.measurement.limits, f"{name}_ms")
         if limit is not None:
             mark = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": limit, "x1": limit}
             figure["layout"]["shapes"] = [{**mark, "line": {"color": "#d55e00", "width": 1, "dash": "dash"}}]
-        made[f"{name}_share"] = noted(as_share(figure), "chart.waiting", locale)
-    return made
+        charts[f"{name}_share"] = noted(as_share(figure), "chart.waiting", locale)
+    return charts
 
 
 def _cumulative(values: Sequence[float]) -> tuple[list[float], list[float | None]]:

@@ -47,4 +47,4 @@ def findings(run: Run) -> list[Finding]:
     rules = RULES if run.measurement is None else (*MEASURED_RULES, *RULES)
     rounds = cache(partial(rounds_of, run))
     sides = [SideView(run, side, rounds) for side in run.sides]
-    return [found for rule in rules for side in sides if (found := rule(side)) is not None]
+    return [finding for rule in rules for side in sides if (finding := rule(side)) is not None]

@@ -47,7 +47,7 @@ def batch_limit(side: SideView) -> Finding | None:
     waiting = median(counters.waiting or 0 for counters in held)
     higher = Change("knobs.max_num_seqs", min(2 * limit, side.profile.peak))
     params = {"limit": limit, "waiting": waiting, "usage": usage, "higher": higher.value}
-    return side.found("batch_limit", params, higher)
+    return side.finding("batch_limit", params, higher)
 
 
 def kv_full(side: SideView) -> Finding | None:
@@ -63,8 +63,8 @@ def kv_full(side: SideView) -> Finding | None:
     fit = int(median(counters.running or 0 for counters in full)) if full else 0
     params = {"preempted": preempted, "usage": usage, "fit": fit}
     if 0 < fit < (side.engine.knobs.max_num_seqs or fit + 1):
-        return side.found("kv_full", params, Change("knobs.max_num_seqs", fit))
-    return side.found("kv_full", params, remedy="room")
+        return side.finding("kv_full", params, Change("knobs.max_num_seqs", fit))
+    return side.finding("kv_full", params, remedy="room")
 
 
 def long_takes_cache(side: SideView) -> Finding | None:
@@ -79,8 +79,8 @@ def long_takes_cache(side: SideView) -> Finding | None:
     params = {"long": len(long), "requests": len(tokens), "share": share, "longest": max(tokens)}
     if side.engine.knobs.enable_prefix_caching is False:
         change = Change("knobs.enable_prefix_caching", value=True)
-        return side.found("long_takes_cache", params, change, remedy="reuse")
-    return side.found("long_takes_cache", params)
+        return side.finding("long_takes_cache", params, change, remedy="reuse")
+    return side.finding("long_takes_cache", params)
 
 
 def short_starved(side: SideView) -> Finding | None:
@@ -104,9 +104,9 @@ def short_starved(side: SideView) -> Finding | None:
         return None
     params = {"beside": median(beside), "alone": median(alone), "times": median(beside) / median(alone)}
     if longest_prompt <= PREFILL_SHARE:
-        return side.found("short_starved", params, remedy="apart")
+        return side.finding("short_starved", params, remedy="apart")
     change = Change("knobs.long_prefill_token_threshold", PREFILL_SHARE)
-    return side.found("short_starved", {**params, "prompt": longest_prompt, "most": PREFILL_SHARE}, change)
+    return side.finding("short_starved", {**params, "prompt": longest_prompt, "most": PREFILL_SHARE}, change)
 
 
 def _under_way(trace: RequestTrace, ms: float) -> bool:

@@ -48,12 +48,12 @@ class SideView:
         self.profile = side.profile or (run.measurement.profile if run.measurement else None)
         self.engine = side.settings if isinstance(side.settings, EngineSettings) else None
 
-    def found(
+    def finding(
         self, rule: str, params: Mapping[str, object], change: Change | None = None, remedy: str = "do"
     ) -> Finding:
         """Its sentences are the rule's `_seen`, `_means` and `_do`, or another remedy in place of the last."""
-        told = {"side": self.label, **params}
-        seen, means, do = (Message(f"finding.{rule}_{part}", told) for part in ("seen", "means", remedy))
+        params = {"side": self.label, **params}
+        seen, means, do = (Message(f"finding.{rule}_{part}", dict(params)) for part in ("seen", "means", remedy))
         return Finding(rule, self.label, seen, means, do, change)
 
     @property

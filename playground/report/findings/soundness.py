@@ -28,7 +28,7 @@ def failed_requests(side: SideView) -> Finding | None:
     [(most, _)] = Counter(problem.message_id for problem in problems).most_common(1)
     cause = next(problem for problem in problems if problem.message_id == most)
     params = {"failed": len(problems), "requests": len(side.requests), "cause": cause}
-    return side.found("failed_requests", params)
+    return side.finding("failed_requests", params)
 
 
 def cold_start(side: SideView) -> Finding | None:
@@ -41,7 +41,7 @@ def cold_start(side: SideView) -> Finding | None:
     if len(slowness) < len(values) or len(others) < LEAST_OTHERS or first[0] <= max(others):
         return None
     behind = exp(first[0] - median(others))
-    return side.found("cold_start", {"times": behind, "rounds": len(values)}) if behind >= COLD else None
+    return side.finding("cold_start", {"times": behind, "rounds": len(values)}) if behind >= COLD else None
 
 
 def drift(side: SideView) -> Finding | None:
@@ -49,7 +49,7 @@ def drift(side: SideView) -> Finding | None:
     for verdict in run_verdicts(side.run, side.rounds(side.run.workload.objective)):
         reason = verdict.reason
         if reason is not None and reason.kind in DRIFTS and reason.params["side"] == side.label:
-            return side.found(reason.kind, reason.params)
+            return side.finding(reason.kind, reason.params)
     return None
 
 

@@ -36,11 +36,11 @@ def below_break_even(side: SideView) -> Finding | None:
     if acceptance is None or verdict is None or cost is None or verdict.verdict != "slower":
         return None
     paying = sum(rate > cost for rate in acceptance.per_position)
-    params = {**_told(verdict), "rate": acceptance.rate, "needed": cost, "paying": paying}
+    params = {**_speed_up(verdict), "rate": acceptance.rate, "needed": cost, "paying": paying}
     if paying:
         fewer = Change("speculation.num_speculative_tokens", paying)
-        return side.found("below_break_even", params, fewer, remedy="fewer")
-    return side.found("below_break_even", params, SPECULATION_OFF)
+        return side.finding("below_break_even", params, fewer, remedy="fewer")
+    return side.finding("below_break_even", params, SPECULATION_OFF)
 
 
 def draft_too_slow(side: SideView) -> Finding | None:
@@ -50,7 +50,7 @@ def draft_too_slow(side: SideView) -> Finding | None:
     verdict, cost = side.against_plain("tpot"), token_cost(side)
     if verdict is None or cost is None or verdict.verdict == "faster" or cost <= GOOD_ACCEPTANCE:
         return None
-    return side.found("draft_too_slow", {"cost": cost, "good": GOOD_ACCEPTANCE, "draft": side.engine.draft})
+    return side.finding("draft_too_slow", {"cost": cost, "good": GOOD_ACCEPTANCE, "draft": side.engine.draft})
 
 
 def token_cost(side: SideView) -> float | None:
@@ -75,7 +75,7 @@ def ttft_worse(side: SideView) -> Finding | None:
         return None
     decode = side.against_plain("tpot")
     pays = decode is not None and decode.verdict == "faster"
-    return side.found("ttft_worse", _told(verdict), None if pays else SPECULATION_OFF)
+    return side.finding("ttft_worse", _speed_up(verdict), None if pays else SPECULATION_OFF)
 
 
 def nothing_accepted(side: SideView) -> Finding | None:
@@ -83,7 +83,7 @@ def nothing_accepted(side: SideView) -> Finding | None:
     drafted = _drafted(side)
     if drafted is None or drafted["rate"] >= CHANCE:
         return None
-    return side.found("nothing_accepted", drafted, SPECULATION_OFF)
+    return side.finding("nothing_accepted", drafted, SPECULATION_OFF)
 
 
 def low_acceptance(side: SideView) -> Finding | None:
@@ -95,7 +95,7 @@ def low_acceptance(side: SideView) -> Finding | None:
     decided = verdict is not None and verdict.verdict != "no clear difference"
     if drafted is None or decided or not CHANCE <= drafted["rate"] < POOR_ACCEPTANCE:
         return None
-    return side.found("low_acceptance", {**drafted, "poor": POOR_ACCEPTANCE})
+    return side.finding("low_acceptance", {**drafted, "poor": POOR_ACCEPTANCE})
 
 
 def low_coverage(side: SideView) -> Finding | None:
@@ -109,8 +109,8 @@ def low_coverage(side: SideView) -> Finding | None:
     params = {"coverage": coverage, "per_step": per_step, "gain": per_step - 1}
     if shortest is not None and shortest > SHORT_MATCH:
         shorter = Change("speculation.prompt_lookup_min", SHORT_MATCH)
-        return side.found("low_coverage", {**params, "shortest": shortest}, shorter, remedy="shorter")
-    return side.found("low_coverage", params)
+        return side.finding("low_coverage", {**params, "shortest": shortest}, shorter, remedy="shorter")
+    return side.finding("low_coverage", params)
 
 
 def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Finding]:
@@ -126,14 +126,14 @@ def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Findin
     interval, longest = max(known, key=lambda each: each[1].k)
     if longest.k == best.k or interval[1] >= best_interval[0]:
         return []
-    told = {
+    params = {
         "side": side,
         "k": longest.k,
         "best": best.k,
         "speed_up": longest.speed_up,
         "best_speed_up": best.speed_up,
     }
-    seen, means, do = (Message(f"finding.past_best_k_{part}", told) for part in ("seen", "means", "do"))
+    seen, means, do = (Message(f"finding.past_best_k_{part}", params) for part in ("seen", "means", "do"))
     change = Change("speculation.num_speculative_tokens", best.k)
     return [Finding("past_best_k", side, seen, means, do, change)]
 
@@ -150,7 +150,7 @@ def _drafted(side: SideView) -> dict[str, float] | None:
     return {"rate": accepted / drafted, "accepted": accepted, "drafted": drafted}
 
 
-def _told(verdict: Verdict) -> dict[str, object]:
+def _speed_up(verdict: Verdict) -> dict[str, object]:
     assert verdict.interval is not None
     low, high = verdict.interval
     return {"baseline": verdict.baseline, "speed_up": verdict.speed_up, "low": low, "high": high}
