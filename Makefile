@@ -2,7 +2,8 @@
 #
 #   make install   create .venv with everything that run and test need
 #   make run       open the page; it prints its address
-#   make test      run all tests (ARGS="..." goes to pytest)
+#   make test      run all tests on two workers (ARGS="..." goes to pytest)
+#   make test-fast run those that start no engine, browser or other server: while you type
 #   make check     format, lint, types, layers
 #
 # VARIANT=cpu or VARIANT=gpu overrides which build of vLLM is installed, PYTHON=... which Python makes .venv.
@@ -13,7 +14,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help install run test check
+.PHONY: help install run test test-fast check
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,6 +44,9 @@ MADE := $(VENV)/.made-$(VARIANT)
 APP := $(VENV)/.app-$(VARIANT)
 DEV := $(VENV)/.dev-$(VARIANT)
 LM_EVAL := $(VENV)/.lm-eval-$(VARIANT)
+# Two workers, on any machine: what shares engines is one group of tests (tests/support/schedule.py says how they are
+# shared out).
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 define FUNCTIONS
 say() { printf '==> %s\n' "$$*"; }
@@ -137,7 +141,10 @@ run: $(APP)
 test: $(APP) $(DEV) $(LM_EVAL)
 	@$(FUNCTIONS)
 	browser
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-fast: $(APP) $(DEV)
+	@$(PYTEST) -m 'not (engine or browser or foreign or simulation)' $(ARGS)
 
 check: $(APP) $(DEV)
 	@$(BIN)/python -m ruff format --check .

@@ -17,6 +17,8 @@ from playground.config import Config
 from playground.engine.runtime import Runtime
 from playground.runs.host import Host
 
+pytest_plugins = ["support.schedule"]
+
 
 @pytest.fixture(autouse=True)
 def own_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -20,6 +20,7 @@ from playground.load.capabilities import probe
 from playground.load.client import MeasuredLoad
 from playground.load.endpoint import Api, Capabilities, Endpoint
 
+pytestmark = pytest.mark.foreign
 KINDS: tuple[Kind, ...] = ("llama.cpp", "transformers", "transformers, continuous batching")
 TOKENS = 12
 QUESTION = "Continue this story. Once upon a time there was a keeper of a lighthouse, who"

@@ -99,6 +99,7 @@ async def test_counts_texts_and_stamps(serve: Serve, per_chunk: int) -> None:
     assert load.wall_s * 1000 >= max(trace.sent_ms + trace.chunks[-1].ms for trace in traces)
 
 
+@pytest.mark.alone
 async def test_stamps_are_close_to_the_servers_own(serve: Serve) -> None:
     async with serve(first_ms=20, gap_ms=5) as seen:
         traces = await drive(load_for(seen.endpoint, ConcurrencyProfile(concurrency=4, requests=4), prompts(40)))
@@ -169,6 +170,7 @@ async def test_ramp_grows(serve: Serve) -> None:
     assert seen.most_at_once == 4
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 async def test_rate_keeps_the_schedules_offsets(serve: Serve, arrivals: Any) -> None:
     profile = RateProfile(requests_per_s=40, arrivals=arrivals, requests=20)

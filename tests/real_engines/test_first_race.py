@@ -12,7 +12,7 @@ from playground.presets import Preset
 from playground.runs import preflight
 from playground.runs.host import Host
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 
 
 async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:

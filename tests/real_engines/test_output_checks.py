@@ -28,7 +28,7 @@ from playground.runs.checks.answers import REPEATS, examine
 from playground.runs.checks.client import OnProgress
 from playground.runs.host import Host
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 
 TIMEOUT_S = 120
 GREEDY = Sampling(max_tokens=40, ignore_eos=True)
@@ -108,6 +108,7 @@ async def test_one_prompt_many_times(sides: list[Endpoint]) -> None:
     assert found.check.p_value is not None
 
 
+@pytest.mark.foreign
 async def test_the_harness_asks_both_engines(
     host: Host, sides: list[Endpoint], tmp_path: Path, lm_eval: None
 ) -> None:

@@ -17,7 +17,7 @@ from playground.i18n import say_message
 from playground.presets import Preset
 from playground.runs.host import Host
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 
 SELF_DRAFT_K = 3
 

@@ -291,6 +291,7 @@ def real_sides(pair: tuple[Foreign, Foreign]) -> list[Side]:
     return [attached(server.kind, server.url, server.model) for server in pair]
 
 
+@pytest.mark.foreign
 async def test_race_of_two_that_are_no_vllm(
     host: Host,
     pair: tuple[Foreign, Foreign],
@@ -315,6 +316,7 @@ async def test_race_of_two_that_are_no_vllm(
     everything_shown(host, run)
 
 
+@pytest.mark.foreign
 async def test_measured_comparison_of_two_that_are_no_vllm(
     host: Host,
     pair: tuple[Foreign, Foreign],

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 from support.browser import START_MS, fill, opened, overflows, shot
 from support.real import descendants, survivors
 
 from playground import presets
+
+pytestmark = [pytest.mark.engine, pytest.mark.browser]
 
 
 async def answer_of(page: Page, index: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 from support.browser import fill, opened, overflows, shot
 
+pytestmark = pytest.mark.browser
 App = tuple[subprocess.Popen[bytes], str]
 PASTED = (
     "vllm serve SmolLM2-135M-Instruct --speculative-model [ngram] --num-speculative-tokens 4 "

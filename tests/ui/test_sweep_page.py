@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, async_playwright, expect
 from support.browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
@@ -20,6 +21,7 @@ from playground import presets
 from playground.i18n import say, say_message
 from playground.store import History
 
+pytestmark = pytest.mark.browser
 WITHOUT_SWEEP = "prefix-caching-on-vs-off"
 
 

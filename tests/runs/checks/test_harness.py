@@ -111,6 +111,7 @@ def test_it_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "lm-eval[api]"' in say_message(raised.value)
 
 
+@pytest.mark.foreign
 async def test_tasks_that_it_does_not_know_are_told_before_the_start(lm_eval: None) -> None:
     """A dot makes no file of a name."""
     with pytest.raises(InvalidInput) as raised:
@@ -241,6 +242,7 @@ async def test_one_on_tcp_is_reached_where_it_is() -> None:
         assert url == endpoint.url
 
 
+@pytest.mark.foreign
 async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> None:
     plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
     async with FakeServer(Steady(rate=500)) as server:
@@ -272,6 +274,7 @@ def without_questions(folder: Path) -> Harness:
     return Harness(tasks=(str(path),))
 
 
+@pytest.mark.foreign
 async def test_what_it_could_not_do_is_said(host: Host, tmp_path: Path, lm_eval: None) -> None:
     """The run is none the worse for it."""
     plan = PLAN.model_copy(update={"check_accuracy": False, "harness": without_questions(tmp_path)})
