@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import psutil
 
@@ -47,12 +48,16 @@ class SideCheck:
 
     @property
     def hopeless(self) -> Message | None:
-        """Why it is certain that this side cannot work."""
-        return next((each.problem for each in self.issues if each.certain), None)
+        """Why it is certain that this side cannot work: all the reasons there are."""
+        certain = [issue.problem for issue in self.issues if issue.certain]
+        if not certain:
+            return None
+        return reduce(lambda first, second: Message("preflight.both", {"first": first, "second": second}), certain)
 
     @property
     def issues(self) -> tuple[FitIssue, ...]:
-        return (*self.memory, *(self.pair.issues if self.pair else ()))
+        """The pair's come first: more memory mends none of them."""
+        return (*(self.pair.issues if self.pair else ()), *self.memory)
 
 
 def examine(config: Config, run: Run) -> list[SideCheck]:

@@ -16,6 +16,7 @@ from support.waiting import until
 from playground.cli.main import main
 from playground.config import Config
 from playground.domain.fit.memory import GIB
+from playground.domain.message import Message
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Sampling, Workload
@@ -37,8 +38,8 @@ WORDS = {"a": 0, "b": 1}
 FLAGS = frozenset({"--dtype", "--max-model-len", "--speculative-config"})
 
 
-def machine(*gpus: Gpu) -> Machine:
-    return Machine("a processor", (0, 1), False, 64 * GIB, gpus)
+def machine(*gpus: Gpu, native_bf16: bool = False) -> Machine:
+    return Machine("a processor", (0, 1), native_bf16, 64 * GIB, gpus)
 
 
 def runtime(device: str = "cuda") -> Runtime:
@@ -191,12 +192,14 @@ def test_the_page_shows_every_side(config: Config, locale: Any) -> None:
 def test_a_label_is_no_markup(config: Config) -> None:
     host = machine(H200)
     (engine,) = engines({"target": "big"}, host=host)
-    named = PlannedEngine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
-    assert "<b>x</b>" not in preflight_panel.cards(preflight.assess(config, [named], host, Sampling()), "en")
+    odd = PlannedEngine("<b>x</b>", engine.settings, engine.runtime, engine.placement)
+    assert "<b>x</b>" not in preflight_panel.cards(preflight.assess(config, [odd], host, Sampling()), "en")
 
 
-def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m support.fake_server` takes and ignores an engine's own arguments."""
+def on_cpu(monkeypatch: pytest.MonkeyPatch, native_bf16: bool = True) -> None:
+    """`python -m support.fake_server` takes and ignores an engine's own arguments. The processor is not this
+    machine's: with or without bfloat16 of its own."""
+    monkeypatch.setattr("playground.engine.devices.machine", lambda: machine(native_bf16=native_bf16))
     monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: runtime("cpu"))
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
 
@@ -247,20 +250,38 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
     assert main(["preflight", "nowhere"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("second", "message_id", "mended"),
-    [
-        ({"target": "small", "speculation": draft("stranger")}, "preflight.other_vocabulary", True),
-        ({"target": "huge", "knobs": {"max_model_len": 2048}}, "preflight.weights_too_big", False),
-        ({"target": "long"}, "preflight.no_sequence", True),
-        ({"target": "small", "speculation": {"method": "suffix"}}, "preflight.method_not_on_cpu", True),
-    ],
-)
+PAIR = {"target": "small", "speculation": draft("stranger")}
+# Settings of a side; whether the processor has bfloat16 of its own; why it is hopeless; whether changes are offered.
+HOPELESS: list[tuple[dict[str, Any], bool, list[str], bool]] = [
+    (PAIR, True, ["preflight.other_vocabulary"], True),
+    # In float32 two sequences of 32,768 tokens need 1.5 GiB of KV cache, of 1: the pair is still named first.
+    (PAIR, False, ["preflight.other_vocabulary", "preflight.no_sequence"], True),
+    ({"target": "huge", "knobs": {"max_model_len": 2048}}, True, ["preflight.weights_too_big"], False),
+    ({"target": "huge", "knobs": {"max_model_len": 2048}}, False, ["preflight.weights_too_big"], False),
+    ({"target": "long"}, True, ["preflight.no_sequence"], True),
+    ({"target": "long"}, False, ["preflight.no_sequence"], True),
+    ({"target": "small", "speculation": {"method": "suffix"}}, True, ["preflight.method_not_on_cpu"], True),
+    ({"target": "small", "speculation": {"method": "suffix"}}, False, ["preflight.method_not_on_cpu"], True),
+]
+
+
+def named(problem: Message) -> list[str]:
+    """The ids of what may be several problems in one."""
+    inner = [value for value in problem.params.values() if isinstance(value, Message)]
+    return [message_id for each in inner for message_id in named(each)] or [problem.message_id]
+
+
+@pytest.mark.parametrize(("second", "native_bf16", "message_ids", "mended"), HOPELESS)
 async def test_a_hopeless_start_is_refused(
-    config: Config, monkeypatch: pytest.MonkeyPatch, second: dict[str, Any], message_id: str, mended: bool
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    second: dict[str, Any],
+    native_bf16: bool,
+    message_ids: list[str],
+    mended: bool,
 ) -> None:
-    """Before any engine starts; the run tells which side, and why."""
-    on_cpu(monkeypatch)
+    """Before any engine starts; the run tells which side, and why: every reason that is certain."""
+    on_cpu(monkeypatch, native_bf16)
     host = Host(config)
     host.open()
     settings = [
@@ -275,7 +296,7 @@ async def test_a_hopeless_start_is_refused(
     assert not host.pool.engines
     problem = comparison.run.sides[1].problem
     assert problem is not None
-    assert problem.message_id == message_id
+    assert named(problem) == message_ids
     assert comparison.run.problem is not None
     assert comparison.run.problem.params["side"] == "B"
     remedy = remedy_of(comparison.run.sides[1])

@@ -60,6 +60,10 @@ def remedy_of(side: SideRecord) -> Remedy | None:
 
 
 def _changes(problem: Message, settings: EngineSettings) -> Changes:
+    if problem.message_id == "preflight.both":
+        problems = [part for part in problem.params.values() if isinstance(part, Message)]
+        # What mends either.
+        return list(dict.fromkeys(change for part in problems for change in _changes(part, settings)))
     section, _, name = problem.message_id.partition(".")
     if section == "failure" and name in BY_NAME:
         return BY_NAME[name].changes(problem.params, settings)
