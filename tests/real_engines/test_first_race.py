@@ -8,6 +8,7 @@ from support.real import descendants, private_bytes, raced
 
 from playground.domain.record.metrics import acceptance_of, side_figures
 from playground.domain.record.token_sources import token_origins
+from playground.engine import devices
 from playground.presets import Preset
 from playground.runs import preflight
 from playground.runs.host import Host
@@ -26,7 +27,8 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert len(answers[1].chunks) < len(answers[0].chunks)
     assert off.contended
     assert ngram.contended
-    assert off.placement != ngram.placement or len(comparison.run.machine) < 2
+    # Cores of its own for each, where there are two.
+    assert (off.placement != ngram.placement) == (len(devices.machine().cores) > 1)
 
     # The engine's counters and its per-request record are two accounts of the same steps.
     acceptance = acceptance_of(ngram.trials)

@@ -332,7 +332,10 @@ async def test_measured_comparison_of_two_that_are_no_vllm(
     [verdict] = run_verdicts(run, rounds_of(run))
     assert verdict.rounds == 6
     assert verdict.interval is not None
-    assert [say_message(item.sentence, locale) for locale in LOCALES for item in conclusions(run)]
+    for locale, rounds in (("en", "6 rounds of 2 prompts"), ("zh-CN", "6 轮")):
+        first = say_message(conclusions(run)[0].sentence, locale)
+        assert rounds in first
+        assert all(side.label in first for side in run.sides)
     assert host.history.get(run.id) == run
     everything_shown(host, run)
 

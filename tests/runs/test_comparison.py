@@ -6,6 +6,7 @@ import asyncio
 import sys
 from dataclasses import replace
 
+import httpx
 import pytest
 from support.races import SIDES, finished, raced, streaming, workload
 from support.waiting import until
@@ -16,6 +17,7 @@ from playground.domain.record.metrics import side_figures
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
+from playground.engine.server import Engine
 from playground.i18n import say_message
 from playground.runs import preparation, race
 from playground.runs.host import Host
@@ -97,6 +99,13 @@ async def test_stop_while_starting(host: Host) -> None:
     assert (await raced(host)).run.status == "done"
 
 
+def _serves(engine: Engine) -> bool:
+    """Whether a request is under way in it."""
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(engine.uds))) as client:
+        samples = client.get("http://engine/metrics").text.splitlines()
+    return any(line.startswith("vllm:num_requests_running{") and line.endswith(" 1.0") for line in samples)
+
+
 async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The warm-up is no part of the race, and has to end as well."""
     monkeypatch.setattr(race, "WARM_UP_TOKENS", 100_000)
@@ -104,7 +113,7 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
     await host.start(comparison, "a test")
     await until(lambda: {progress.stage for progress in comparison.live.progress} == {"first_request"})
     # Its requests are under way, not only being prepared.
-    await asyncio.sleep(0.5)
+    await until(lambda: all(_serves(engine) for engine in host.pool.engines))
     comparison.stop()
     await finished(comparison)
     assert comparison.run.status == "stopped"

@@ -251,7 +251,7 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
 
 
 PAIR = {"target": "small", "speculation": draft("stranger")}
-# Settings of a side; whether the processor has bfloat16 of its own; why it is hopeless; whether changes are offered.
+# Settings of a side, whether the processor multiplies bfloat16, why it is hopeless, whether changes are offered.
 HOPELESS: list[tuple[dict[str, Any], bool, list[str], bool]] = [
     (PAIR, True, ["preflight.other_vocabulary"], True),
     # In float32 two sequences of 32,768 tokens need 1.5 GiB of KV cache, of 1: the pair is still named first.

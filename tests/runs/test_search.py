@@ -74,9 +74,9 @@ def test_it_goes_on_where_it_was() -> None:
 
 
 def test_it_starts_from_the_settings_as_they_are_and_turns_one_knob_at_a_time() -> None:
-    surface = SURFACES["k x lookup, 4"]
+    surface = SURFACES["k x lookup, 2"]
     first = [point.values for point in path(surface, Search(surface.sweep()), limit=3)]
-    assert first == [(5, 2), (1, 2), (5, 4)] or first == [(5, 2), (1, 2), (5, 1)]
+    assert first == [(5, 2), (1, 2), (5, 4)]
     # Where those are not among the points: from the middle.
     batching = SURFACES["batching"]
     assert path(batching, Search(batching.sweep()), limit=1)[0].values == (64, 4096)

@@ -124,7 +124,9 @@ class Steady:
     async def __call__(self, reply: Reply) -> None:
         self.running += 1
         try:
-            await self._stream(reply, min(self.tokens, reply.body.get("max_tokens") or self.tokens))
+            # vLLM's own client calls it max_completion_tokens.
+            limits = [reply.body.get(name) for name in ("max_tokens", "max_completion_tokens")]
+            await self._stream(reply, min([self.tokens, *(limit for limit in limits if limit)]))
         finally:
             self.running -= 1
 

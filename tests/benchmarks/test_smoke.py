@@ -1,0 +1,130 @@
+"""Every benchmark still runs: on stand-in engines, as short as it goes. What it prints of them says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support.real import embedded_model
+
+from benchmarks import (
+    agreement,
+    common,
+    dummy_model,
+    fidelity,
+    idle_engine,
+    intrusion,
+    memory,
+    page,
+    recording,
+    search,
+    start,
+    surfaces,
+)
+from playground.config import Config
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in common.stand_in(tmp_path, rate=1000).items():
+        monkeypatch.setenv(name, value)
+
+
+def test_fidelity(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(fidelity, "STREAMS", (1, 2, 3))
+    monkeypatch.setattr(fidelity, "ANSWERS", 1)
+    monkeypatch.setattr(fidelity, "TOKENS", 64)
+    fidelity.main(1, Path("unused"), with_vllm=False)
+    printed = capsys.readouterr().out
+    assert printed.count("\nours ") == len(fidelity.STREAMS) * len(fidelity.PER_CHUNK)
+    assert "ours, largest TPOT error" in printed
+
+
+@pytest.mark.foreign
+def test_agreement(
+    stand_in: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """vLLM's client is real here: it loads the kernels that this processor has."""
+    folder = Config.from_environment().models / "SmolLM2-135M-Instruct"
+    for file in asyncio.run(embedded_model()).iterdir():
+        (folder / file.name).unlink(missing_ok=True)
+        (folder / file.name).symlink_to(file)
+    monkeypatch.setattr(agreement, "LOADS", {1: 2})
+    monkeypatch.setattr(agreement, "TOKENS", 8)
+    asyncio.run(agreement.main(rounds=1))
+    printed = capsys.readouterr().out
+    assert "1 streams, 1 alternations" in printed
+    assert "vllm " in printed
+
+
+def test_a_child_that_dies_by_a_signal_is_told() -> None:
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+    with pytest.raises(SystemExit, match="SIGILL"):
+        common._output([sys.executable, "-c", dies])
+    with pytest.raises(SystemExit, match="exit code 3"):
+        common._output([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+async def test_start(stand_in: None, capsys: pytest.CaptureFixture[str]) -> None:
+    await start.main(pairs=1)
+    assert "median ratio" in capsys.readouterr().out
+
+
+async def test_recording_and_idle_engines(
+    stand_in: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recording, "IDLE_ROUNDS", 1)
+    monkeypatch.setattr(idle_engine, "ALONE", 1)
+    monkeypatch.setattr(sys, "argv", ["recording", str(tmp_path / "records"), "smollm2-ngram", "--idle"])
+    await recording.main()
+    assert "beside idle engines / beside frozen ones" in capsys.readouterr().out
+    names = {path.name for path in (tmp_path / "records").iterdir()}
+    assert names == {"smollm2-ngram.race.json", "smollm2-ngram.measured.json"}
+
+
+def test_search() -> None:
+    surface = surfaces.built()[0]
+    share, gap = search.searched(surface, noise=0, seed=0)
+    assert 0 < share < 1
+    assert 0 <= gap < 1
+    assert len(surfaces.recorded().logs) > 1
+
+
+async def test_a_search_on_engines(stand_in: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid's own preset is long: what it sweeps over is two points here."""
+    preset = search.presets.load(str(search.PRESET))
+    assert preset.sweep is not None
+    [knob, *_] = preset.sweep.knobs
+    plan = preset.sweep.model_copy(update={"knobs": (knob.model_copy(update={"values": knob.values[:2]}),)})
+    monkeypatch.setattr(search.presets, "load", lambda _: preset.model_copy(update={"sweep": plan}))
+    sweep, seconds = await search.swept(search=False)
+    assert len(sweep.points) == 2
+    assert seconds > 0
+
+
+@pytest.mark.browser
+async def test_page(capsys: pytest.CaptureFixture[str]) -> None:
+    await page.main(rate=500, tokens=60)
+    assert "120 tokens painted in 2 panes" in capsys.readouterr().out
+
+
+@pytest.mark.browser
+async def test_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    await memory.main(comparisons=2, loads=1)
+    assert "playground over trivial page" in capsys.readouterr().out
+
+
+@pytest.mark.browser
+async def test_intrusion(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(intrusion, "real_app", partial(common.app, rate=1000))
+    await intrusion.main(pairs=1)
+    assert "tokens/s with the page open / without" in capsys.readouterr().out
+
+
+def test_a_model_without_weights(tmp_path: Path) -> None:
+    model = asyncio.run(embedded_model())
+    dummy_model.make("qwen2.5-0.5b", model, tmp_path / "dummy")
+    assert {"config.json", "tokenizer.json"} <= {path.name for path in (tmp_path / "dummy").iterdir()}
