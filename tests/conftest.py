@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from support.foreign import Foreign, Kind, foreign
 from support.paths import CHILD_PATH
+from support.real import embedded_gguf, embedded_model
 
 from playground.config import Config
 from playground.engine.runtime import Runtime
@@ -75,3 +80,18 @@ async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
     made.open()
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="session")
+def foreign_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Foreign]]:
+    """Each server is started when it is first asked for, and ends with the last test."""
+    work = tmp_path_factory.mktemp("foreign")
+    with ExitStack() as stack:
+
+        @cache
+        def started(kind: Kind) -> Foreign:
+            model = asyncio.run(embedded_model())
+            gguf = asyncio.run(embedded_gguf(work))
+            return stack.enter_context(foreign(kind, model, gguf, work / f"{kind}.log"))
+
+        yield started

@@ -90,6 +90,7 @@ def makes(text: str, depth: int = 3) -> bool:
     )
 
 
+@cache
 def labels() -> set[str]:
     """Ids of `label("name")`."""
     return {
@@ -99,11 +100,13 @@ def labels() -> set[str]:
     }
 
 
+@cache
 def literal_ids() -> set[str]:
     found = {text for text in constants() if ID.fullmatch(text) and text.split(".")[0] in SECTIONS}
     return {text for text in found if not FILE_NAME.fullmatch(text)}
 
 
+@cache
 def made_ids() -> set[str]:
     """What f-strings make of names that live in tables."""
     kinds = {

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from support.foreign import Foreign, Kind, foreign
+from support.foreign import Foreign, Kind
 from support.load_command import command
-from support.real import embedded_gguf, embedded_model
 from support.schema import check
 
 from playground.domain.spec.load_profile import ConcurrencyProfile
@@ -27,12 +26,8 @@ QUESTION = "Continue this story. Once upon a time there was a keeper of a lighth
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreign]:
-    work = tmp_path_factory.mktemp("foreign")
-    model = asyncio.run(embedded_model())
-    gguf = asyncio.run(embedded_gguf(work))
-    with foreign(request.param, model, gguf, work / "log") as running:
-        yield running
+def server(request: pytest.FixtureRequest, foreign_server: Callable[[Kind], Foreign]) -> Foreign:
+    return foreign_server(request.param)
 
 
 def whole_answer(server: Foreign, api: Api) -> dict[str, Any]:

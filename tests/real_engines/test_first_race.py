@@ -16,6 +16,9 @@ from playground.runs.host import Host
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 
 
+RACES = 5
+
+
 async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     comparison = await raced(host, preset.sides, preset.workload)
     assert comparison.run.status == "done", comparison.run.problem
@@ -41,10 +44,6 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert acceptance_of(off.trials) is None
     assert side_figures(off).tokens_per_step == 1
     assert token_origins(answers[0], speculates=False) == (None, False)
-    origins, settled = token_origins(answers[1], speculates=True)
-    assert origins is not None
-    # An estimate counts too many where the engine merged steps into one chunk.
-    assert not settled or sum(origins) <= acceptance.accepted_tokens
 
     # What the history keeps is what happened.
     stored = host.history.get(comparison.run.id)
@@ -53,6 +52,24 @@ async def test_race_off_against_ngram(host: Host, preset: Preset) -> None:
     assert [side.requests for side in stored.sides] == [side.requests for side in comparison.run.sides]
     assert stored.sides[1].samples == ngram.samples
     assert [side_figures(side) for side in stored.sides] == [side_figures(side) for side in (off, ngram)]
+
+
+async def test_the_engines_own_record_settles_which_tokens_were_drafted(host: Host, preset: Preset) -> None:
+    """On engines that are warm. A busy machine may read several steps in one chunk, which can leave more than one
+    possibility: then the next race tells."""
+    for _ in range(RACES):
+        comparison = await raced(host, preset.sides, preset.workload)
+        [answer] = comparison.run.sides[1].requests
+        origins, settled = token_origins(answer, speculates=True)
+        if settled:
+            break
+    assert settled, f"in none of {RACES} races"
+    assert origins is not None
+    assert answer.steps is not None
+    # An answer's very last step may be cut short by the length limit, and no other.
+    accepted = answer.steps.accepted
+    assert sum(accepted) - accepted[-1] <= sum(origins) <= sum(accepted)
+    assert len(origins) == answer.output_tokens
 
 
 async def test_estimated_memory_against_resident_memory(host: Host, preset: Preset) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,7 @@ import gradio as gr
 import pytest
 from support.endpoints import at, attached
 from support.fake_server import FakeServer, Reply, Steady, payload, token
-from support.foreign import Foreign, foreign
-from support.real import embedded_gguf, embedded_model
+from support.foreign import Foreign, Kind
 from support.schema import check
 from support.waiting import until
 
@@ -276,15 +275,8 @@ def test_the_form_says_what_is_no_address(config: Config) -> None:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Foreign, Foreign]]:
-    work = tmp_path_factory.mktemp("pair")
-    model = asyncio.run(embedded_model())
-    gguf = asyncio.run(embedded_gguf(work))
-    with (
-        foreign("llama.cpp", model, gguf, work / "llama.log") as llama,
-        foreign("transformers", model, gguf, work / "transformers.log") as transformers,
-    ):
-        yield llama, transformers
+def pair(foreign_server: Callable[[Kind], Foreign]) -> tuple[Foreign, Foreign]:
+    return foreign_server("llama.cpp"), foreign_server("transformers")
 
 
 def real_sides(pair: tuple[Foreign, Foreign]) -> list[Side]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 
 from playwright.async_api import Browser, Locator, Page, expect
 
@@ -12,24 +10,10 @@ from support.real import ROOT
 
 SHOTS = ROOT / "build" / "screenshots"
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-
-# Without these a headless Chromium started by root refuses to run, or calls its maker.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 START_MS = 300_000
 
-
-def started(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+# The process, and its address.
+App = tuple[subprocess.Popen[bytes], str]
 
 
 async def opened(

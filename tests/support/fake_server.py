@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 PROMPT_TOKENS = 7
 MODEL = "playground"
+LONGEST = 8192
+REFUSAL = (
+    "ValueError: User-specified max_model_len ({}) is greater than the derived max_model_len "
+    f"(max_position_embeddings={LONGEST} or model_max_length=None in model's config.json)."
+)
 
 
 def payload(
@@ -294,7 +299,10 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--rate", type=float, default=200, help="tokens a second")
     parser.add_argument("--tokens", type=int, default=2000, help="at most; a request's max_tokens may be less")
     parser.add_argument("--per-chunk", type=int, default=1, help="tokens in each chunk after the first")
+    parser.add_argument("--max-model-len", type=int, default=0, help=f"above {LONGEST} it is refused, as by vLLM")
     given, _ = parser.parse_known_args(argv)
+    if given.max_model_len > LONGEST:
+        sys.exit(REFUSAL.format(given.max_model_len))
     asyncio.run(serve(Steady(given.rate, given.tokens, given.per_chunk), given.uds, given.port))
 
 

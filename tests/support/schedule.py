@@ -1,8 +1,8 @@
 """How two workers share the tests, and how a test gets the machine for itself.
 
 The tests of a file stay on one worker, so that its fixtures are made once. All tests with engines form one group:
-they share engines, and two cores bear no second pair. That group is the longest and comes first, then the other
-servers, then everything else; tests marked `alone` come last and never run beside another test.
+they share engines, and two cores bear no second pair. So do those with other people's servers, and those with a
+browser. These groups are the longest and come first; tests marked `alone` come last and never run beside another.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from pathlib import Path
 
 import pytest
 
-FIRST = ("engine", "foreign", "browser", "simulation")
-LAST = "alone"
+GROUPS = ("engine", "foreign", "browser")
+ORDER = (*GROUPS, "simulation", None, "alone")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before xdist reads the groups."""
     for item in items:
-        group = "engines" if item.get_closest_marker("engine") else "/".join(item.path.with_suffix("").parts[-2:])
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_place)
 
 
@@ -35,16 +34,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if run is None:
         return (yield)
-    with _turn(Path(tempfile.gettempdir()) / f"tests-{run}", alone=item.get_closest_marker(LAST) is not None):
+    with _turn(Path(tempfile.gettempdir()) / f"tests-{run}", alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+def _group(item: pytest.Item) -> str:
+    shared = next((kind for kind in GROUPS if item.get_closest_marker(kind)), None)
+    return shared or "/".join(item.path.with_suffix("").parts[-2:])
 
 
 def _place(item: pytest.Item) -> int:
     """Stable: tests of one kind keep the order of their files."""
-    kinds = (*FIRST, None, LAST)
-    if item.get_closest_marker(LAST):
-        return kinds.index(LAST)
-    return next((kinds.index(kind) for kind in FIRST if item.get_closest_marker(kind)), kinds.index(None))
+    if item.get_closest_marker("alone"):
+        return ORDER.index("alone")
+    return ORDER.index(next((kind for kind in ORDER if kind and item.get_closest_marker(kind)), None))
 
 
 @contextmanager

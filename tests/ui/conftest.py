@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
+import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
-import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
-from support.browser import ARGUMENTS, CHROMIUM, SHOTS, started
-from support.real import embedded_model, until
+from support.browser import SHOTS, App
+from support.real import embedded_model
 
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="pg-"))
-    yield made
-    shutil.rmtree(made)
+from benchmarks.common import ARGUMENTS, CHROMIUM, folder, real_app, stand_in
 
 
 @pytest_asyncio.fixture
-async def app(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
+async def app() -> AsyncIterator[App]:
     """The playground as a user starts it, with a history of its own."""
     model = await embedded_model()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PLAYGROUND_DB": str(folder / "history.db"),
-        "PLAYGROUND_STATE": str(folder / "state"),
-        "PLAYGROUND_MODELS": str(model.parent),
-        "PLAYGROUND_PORT": str(port),
-    }
-    process = started(environment)
-    url = f"http://127.0.0.1:{port}"
+    with folder() as place, real_app(place, {"PLAYGROUND_MODELS": str(model.parent)}) as started:
+        yield started
 
-    def answers() -> bool:
-        assert process.poll() is None, "the app ended"
-        try:
-            return httpx.get(url).is_success
-        except httpx.HTTPError:
-            return False
 
-    await until(answers, within_s=120)
-    yield process, url
-    if process.poll() is None:
-        process.terminate()
-        process.wait(timeout=60)
+@pytest.fixture(scope="session")
+def stand_in_app() -> Iterator[App]:
+    """One with stand-ins for engines, for all tests that leave nothing behind which others count."""
+    model = asyncio.run(embedded_model())
+    with folder() as place:
+        more = stand_in(place, rate=200) | {"PLAYGROUND_MODELS": str(model.parent)}
+        with real_app(place, more) as started:
+            yield started
 
 
 @pytest_asyncio.fixture

@@ -5,11 +5,9 @@ Screenshots are left in build/screenshots. At the end the app is killed with SIG
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from playwright.async_api import Browser, Page, expect
-from support.browser import START_MS, fill, opened, overflows, shot
+from support.browser import START_MS, App, fill, opened, overflows, shot
 from support.real import descendants, survivors
 
 from playground import presets
@@ -77,7 +75,7 @@ async def measures(page: Page) -> list[str]:
     return figures
 
 
-async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], browser: Browser) -> None:
+async def test_the_whole_journey(app: App, browser: Browser) -> None:
     process, url = app
     errors: list[str] = []
     page = await opened(browser, url, errors)
@@ -189,41 +187,3 @@ async def test_the_whole_journey(app: tuple[subprocess.Popen[bytes], str], brows
     process.kill()
     process.wait()
     assert not survivors(engines, within_s=30)
-
-
-async def test_a_button_mends_the_side_that_failed(
-    app: tuple[subprocess.Popen[bytes], str], browser: Browser
-) -> None:
-    """Both engines refuse their settings: a click changes one side's field, and nothing starts by itself."""
-    _, url = app
-    errors: list[str] = []
-    page = await opened(browser, url, errors)
-    await page.get_by_text("Settings of each side").click()
-    knobs = page.locator(".knobs input[name=max_model_len]")
-    for side in range(2):
-        await page.get_by_role("tab", name="Knobs").nth(side).click()
-        await fill(knobs.nth(side), "99999")
-    await fill(page.get_by_label("Prompt", exact=True), "typed elsewhere")
-    await page.get_by_text("Settings of each side").click()
-    await page.locator("#race").click()
-    button = page.locator(".pane:visible").nth(1).get_by_role("button", name="Set max_model_len to 8192")
-    await expect(button).to_be_visible(timeout=START_MS)
-    await expect(page.locator("#race")).to_be_enabled()
-    await button.click()
-    await expect(page.locator("#message")).to_contain_text("Set max_model_len to 8192")
-    # The form opens where the field is.
-    await expect(knobs.nth(1)).to_be_visible()
-    await expect(knobs.nth(1)).to_have_value("8192")
-    await expect(knobs.nth(0)).to_have_value("99999")
-    await expect(button).to_be_disabled()
-    await expect(page.get_by_label("Prompt", exact=True)).to_have_value("typed elsewhere")
-    await expect(page.locator("#stop")).to_be_hidden()
-    await shot(page, "13-mended")
-
-    # In the history the same is said, without a form to change.
-    await page.get_by_role("tab", name="History").click()
-    await page.locator("#runs tbody button").first.click()
-    told = page.locator(".pane:visible").nth(1).locator(".changes")
-    await expect(told).to_contain_text("Set max_model_len to 8192")
-    await expect(told.get_by_role("button")).to_have_count(0)
-    assert errors == []

@@ -1,24 +1,21 @@
-"""In a real browser, without an engine: a command line pasted into a side, and errors at their fields."""
+"""In a real browser, on stand-ins for engines: a pasted command line, errors at their fields, a failure mended."""
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from playwright.async_api import Browser, Page, expect
-from support.browser import fill, opened, overflows, shot
+from support.browser import START_MS, App, fill, opened, overflows, shot
 
 pytestmark = pytest.mark.browser
-App = tuple[subprocess.Popen[bytes], str]
 PASTED = (
     "vllm serve SmolLM2-135M-Instruct --speculative-model [ngram] --num-speculative-tokens 4 "
     "--max-prefill-tokens 4096 --swap-space 4 --max-num-seqs"
 )
 
 
-async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser) -> None:
+async def test_a_pasted_command_line_fills_in_a_side(stand_in_app: App, browser: Browser) -> None:
     errors: list[str] = []
-    page = await opened(browser, app[1], errors)
+    page = await opened(browser, stand_in_app[1], errors)
     await page.get_by_text("Settings of each side").click()
     await page.get_by_text("Paste a command line").first.click()
     box, notes = page.locator("#side0-pasted textarea"), page.locator("#side0-notes")
@@ -42,11 +39,11 @@ async def test_a_pasted_command_line_fills_in_a_side(app: App, browser: Browser)
 
 
 async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
-    app: App,
+    stand_in_app: App,
     browser: Browser,
 ) -> None:
     """A preset, sides added and taken away: all of it changes forms whose knobs nobody has opened yet."""
-    page = await opened(browser, app[1], [])
+    page = await opened(browser, stand_in_app[1], [])
     await page.get_by_text("Settings of each side").click()
     await page.get_by_label("Preset").first.click()
     await page.get_by_role("option", name="batching-16-vs-64").click()
@@ -76,3 +73,40 @@ async def _an_error_at_its_field(page: Page) -> None:
     await page.set_viewport_size({"width": 390, "height": 844})
     assert not await overflows(page)
     await shot(page, "09-error-at-its-field-390")
+
+
+async def test_a_button_mends_the_side_that_failed(stand_in_app: App, browser: Browser) -> None:
+    """Both engines refuse their settings, as vLLM does: a click changes one side's field, and nothing starts by
+    itself."""
+    _, url = stand_in_app
+    errors: list[str] = []
+    page = await opened(browser, url, errors)
+    await page.get_by_text("Settings of each side").click()
+    knobs = page.locator(".knobs input[name=max_model_len]")
+    for side in range(2):
+        await page.get_by_role("tab", name="Knobs").nth(side).click()
+        await fill(knobs.nth(side), "99999")
+    await fill(page.get_by_label("Prompt", exact=True), "typed elsewhere")
+    await page.get_by_text("Settings of each side").click()
+    await page.locator("#race").click()
+    button = page.locator(".pane:visible").nth(1).get_by_role("button", name="Set max_model_len to 8192")
+    await expect(button).to_be_visible(timeout=START_MS)
+    await expect(page.locator("#race")).to_be_enabled()
+    await button.click()
+    await expect(page.locator("#message")).to_contain_text("Set max_model_len to 8192")
+    # The form opens where the field is.
+    await expect(knobs.nth(1)).to_be_visible()
+    await expect(knobs.nth(1)).to_have_value("8192")
+    await expect(knobs.nth(0)).to_have_value("99999")
+    await expect(button).to_be_disabled()
+    await expect(page.get_by_label("Prompt", exact=True)).to_have_value("typed elsewhere")
+    await expect(page.locator("#stop")).to_be_hidden()
+    await shot(page, "13-mended")
+
+    # In the history the same is said, without a form to change.
+    await page.get_by_role("tab", name="History").click()
+    await page.locator("#runs tbody button").first.click()
+    told = page.locator(".pane:visible").nth(1).locator(".changes")
+    await expect(told).to_contain_text("Set max_model_len to 8192")
+    await expect(told.get_by_role("button")).to_have_count(0)
+    assert errors == []

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import Iterator
 
-import httpx
 import pytest
-import pytest_asyncio
-from playwright.async_api import Locator, Page, async_playwright, expect
-from support.browser import ARGUMENTS, CHROMIUM, fill, opened, overflows, started
-from support.real import until
+from playwright.async_api import Browser, Locator, Page, expect
+from support.browser import fill, opened, overflows
 from support.sweep_run import OUT_OF_MEMORY, made_sweep, save
 
+from benchmarks.common import folder, real_app, stand_in
 from playground import presets
 from playground.i18n import say, say_message
 from playground.store import History
@@ -25,32 +18,15 @@ pytestmark = pytest.mark.browser
 WITHOUT_SWEEP = "prefix-caching-on-vs-off"
 
 
-@pytest_asyncio.fixture
-async def url() -> AsyncIterator[str]:
+@pytest.fixture
+def url() -> Iterator[str]:
     """A playground whose history holds two sweeps: one over k, stopped, and a map."""
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    history = History(folder / "history.db")
-    save(history, made_sweep("k=1..4", failed=(2,), left=(3,)))
-    save(history, made_sweep("concurrency=1,16,32", "quick.k=1,8", sweep_id="20261130-100000-5eed"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    names = {"DB": folder / "history.db", "STATE": folder / "state", "MODELS": folder / "models", "PORT": port}
-    process = started({**os.environ, **{f"PLAYGROUND_{name}": str(value) for name, value in names.items()}})
-    address = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        assert process.poll() is None, "the app ended"
-        try:
-            return httpx.get(address).is_success
-        except httpx.HTTPError:
-            return False
-
-    await until(answers, within_s=120)
-    yield address
-    process.terminate()
-    process.wait(timeout=60)
-    shutil.rmtree(folder)
+    with folder() as place:
+        history = History(place / "history.db")
+        save(history, made_sweep("k=1..4", failed=(2,), left=(3,)))
+        save(history, made_sweep("concurrency=1,16,32", "quick.k=1,8", sweep_id="20261130-100000-5eed"))
+        with real_app(place, stand_in(place, rate=200)) as (_, address):
+            yield address
 
 
 async def choose(box: Locator, name: str, group: str) -> None:
@@ -61,20 +37,17 @@ async def choose(box: Locator, name: str, group: str) -> None:
     await listed.get_by_role("option", name=f"{name} · {group}", exact=True).click()
 
 
-async def test_the_tab_and_stored_sweeps(url: str) -> None:
+async def test_the_tab_and_stored_sweeps(url: str, browser: Browser) -> None:
     errors: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = await opened(browser, url, errors)
-        await plans(page)
-        await changes(page)
-        await opens(page)
-        phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
-        await phone.get_by_role("tab", name="假设分析").click()
-        await expect(phone.locator("#sweep-base")).to_contain_text("smollm2-ngram")
-        assert not await overflows(phone)
-        await lists(phone)
-        await browser.close()
+    page = await opened(browser, url, errors)
+    await plans(page)
+    await changes(page)
+    await opens(page)
+    phone = await opened(browser, f"{url}/?__theme=dark", errors, width=390, locale="zh-CN")
+    await phone.get_by_role("tab", name="假设分析").click()
+    await expect(phone.locator("#sweep-base")).to_contain_text("smollm2-ngram")
+    assert not await overflows(phone)
+    await lists(phone)
     assert errors == []
 
 
