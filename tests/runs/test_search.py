@@ -309,6 +309,7 @@ async def test_a_search_repeats(host: Host) -> None:
 
 
 @pytest.mark.usefixtures("repeats")
+@pytest.mark.alone
 async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:
     """For want of time for a single round, then for as many rounds as before, then by Stop."""
     sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))

@@ -39,6 +39,7 @@ def stored(host: Host, sweep: Sweep) -> Sweep:
     return found
 
 
+@pytest.mark.alone
 async def test_every_point_is_measured_and_kept(host: Host) -> None:
     async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
         made = case(attached("slow", at(slow)), attached("quick", at(quick)), tokens=24)
@@ -140,6 +141,7 @@ async def test_a_failed_point_is_a_result(host: Host) -> None:
     assert any(sentence.message_id == "sweep.point_failed" for sentence in conclusions_of(SweepAnalysis.of(sweep)))
 
 
+@pytest.mark.alone
 async def test_the_budget_ends_it(host: Host) -> None:
     async with FakeServer(Steady(rate=100)) as server:
         made = case(attached("a", at(server)), attached("b", at(server)), tokens=30)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psutil
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
+def eventually(condition: Callable[[], bool], within_s: float = 60) -> bool:
     """True as soon as `condition` is; False if it never was. The limit only bounds a failing test."""
     deadline = time.monotonic() + within_s
     while not condition():
@@ -19,7 +19,7 @@ def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
     return True
 
 
-async def until(condition: Callable[[], bool], within_s: float = 30) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 120) -> None:
     """`eventually` where an event loop runs: TimeoutError if it never was."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - the condition is about processes and files, which send no event

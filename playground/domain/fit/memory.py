@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 
 from .kv_cache import kv_bytes, kv_element_bytes
 from .shape import FLOAT_BYTES, ModelShape
@@ -32,6 +33,14 @@ PARALLEL_BYTES = 512 * MIB
 CONTEXT_BYTES = 512 * MIB
 # The three processes of an engine on a CPU without a model: resident memory of vLLM 0.32's.
 CPU_PROCESS_BYTES = 1792 * MIB
+# What a CPU engine's worker holds beyond weights, packed copies and activations: mostly holes in the heap, since
+# oneDNN's packed matrices are allocated before the plain ones are freed (blocks above 32 MiB leave none, so that a
+# larger model has no more of them). Resident memory of vLLM 0.32's worker with SmolLM2-135M in float32, less its
+# weights and activations: 50 MB with kernels for AVX-512 and for AVX2, on 2 threads and on 16; 142 MB on a
+# processor with AVX2 only. This is in between: all in all within 15% of each.
+CPU_HEAP_BYTES = 96 * MIB
+# The compiler of n-gram drafts, and the holes that it leaves: 138 and 231 MB more on the same two machines.
+CPU_NGRAM_BYTES = 160 * MIB
 MAX_GRAPH_TOKENS = 512
 
 
@@ -136,7 +145,8 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
     if device.kind == "cpu":
         weights += _packed_head(target.shape, dtype)
         draft_weights += _packed_head(draft.shape, dtype) if draft else 0
-        other = CPU_PROCESS_BYTES
+        other = CPU_PROCESS_BYTES + CPU_HEAP_BYTES
+        other += CPU_NGRAM_BYTES if isinstance(settings.speculation, Ngram) else 0
     fixed = {
         "weights": weights // split,
         "draft_weights": draft_weights,

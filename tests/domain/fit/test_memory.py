@@ -12,11 +12,13 @@ from support.shapes import CONFIGS, decoder
 from playground.domain.fit.engine_fit import DeviceRoom, NeedOf, issues
 from playground.domain.fit.issue import FitIssue
 from playground.domain.fit.kv_cache import kv_bytes, kv_element_bytes
-from playground.domain.fit.memory import GIB, MIB, Device, Model, Need, graph_sizes, need
+from playground.domain.fit.memory import CPU_PROCESS_BYTES, GIB, MIB, Device, Model, Need, graph_sizes, need
 from playground.domain.fit.shape import ModelShape
 from playground.domain.fit.weights import Tensor, weight_bytes
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
+from playground.engine import command
+from playground.engine.devices import Placement
 
 REPORTS = json.loads(Path(__file__).with_name("memory_reports.json").read_text(encoding="utf-8"))
 H200 = Device(
@@ -220,6 +222,34 @@ def test_a_draft_brings_weights_and_a_cache_of_its_own() -> None:
     off, on = needed("7b", H200), needed("7b", H200, draft="0.5b")
     assert on.draft_weights / GIB == pytest.approx(0.93, rel=0.02)
     assert on.kv_per_token - off.kv_per_token == 2 * 24 * 2 * 64 * 2
+
+
+# Of vLLM 0.32's worker with SmolLM2-135M in float32, beyond what the process without a model has and the KV cache:
+# kernels for AVX-512 and for AVX2 on one machine (there also on 16 threads), and a machine that has AVX2 only.
+RESIDENT_MB = {"off": [757, 760, 754, 850], "ngram": [988, 995, 988]}
+
+
+@pytest.mark.parametrize("method", RESIDENT_MB)
+def test_resident_memory_on_processors(method: str) -> None:
+    knobs = {"dtype": "float32", "max_model_len": 1024}
+    case = EngineSettings.model_validate({"target": "t", "knobs": knobs, "speculation": {"method": method}})
+    found = need(case, Model(shape("smollm2")), None, CPU)
+    assert found is not None
+    estimated = found.weights + found.activations + found.other - CPU_PROCESS_BYTES
+    assert all(estimated / 1e6 == pytest.approx(held, rel=WITHIN) for held in RESIDENT_MB[method])
+
+
+@pytest.mark.parametrize("native_bf16", [True, False])
+def test_float32_doubles_what_bfloat16_takes(native_bf16: bool) -> None:
+    """Without bfloat16 of its own a processor computes in float32: weights, activations, KV cache."""
+    half, whole = (needed("smollm2", CPU, {"dtype": dtype}) for dtype in ("bfloat16", "float32"))
+    assert whole.weights == 2 * half.weights
+    assert whole.kv_sequence == 2 * half.kv_sequence
+    assert whole.activations > half.activations
+    placement = Placement("cpu", cores=(0,))
+    effective = command.effective(settings(), placement, native_bf16)
+    found = need(effective, Model(shape("smollm2")), None, CPU)
+    assert found == (half if native_bf16 else whole)
 
 
 def test_eager_has_no_graphs_and_a_cpu_neither() -> None:

@@ -258,10 +258,15 @@ async def test_stopped_it_is_gone(host: Host, tmp_path: Path, lm_eval: None) -> 
 
 def harnesses() -> list[psutil.Process]:
     """Those that this process started, guards aside."""
-    children = psutil.Process().children(recursive=True)
-    # A child that has just ended has no command line.
-    commands = [(child, child.as_dict(["cmdline"], ad_value=[])["cmdline"]) for child in children]
-    return [child for child, command in commands if command[1:2] and command[1].endswith("/lm_eval")]
+    return [process for process in psutil.Process().children(recursive=True) if _is_harness(process)]
+
+
+def _is_harness(process: psutil.Process) -> bool:
+    try:
+        return any(word.endswith("/lm_eval") for word in process.cmdline()[1:2])
+    except psutil.NoSuchProcess:
+        # It has ended since it was listed.
+        return False
 
 
 def without_questions(folder: Path) -> Harness:
