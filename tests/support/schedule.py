@@ -20,12 +20,13 @@ GROUPS = ("engine", "foreign", "browser")
 ORDER = (*GROUPS, "simulation", None, "alone")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before xdist reads the groups."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """A wrapper, to be before xdist's own, which reads the groups."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_place)
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
