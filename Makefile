@@ -46,7 +46,7 @@ DEV := $(VENV)/.dev-$(VARIANT)
 LM_EVAL := $(VENV)/.lm-eval-$(VARIANT)
 # Two workers, on any machine: what shares engines is one group of tests (tests/support/schedule.py says how they are
 # shared out).
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 define FUNCTIONS
 say() { printf '==> %s\n' "$$*"; }

@@ -2,7 +2,8 @@
 
 The tests of a file stay on one worker, so that its fixtures are made once. All tests with engines form one group:
 they share engines, and two cores bear no second pair. So do those with other people's servers, and those with a
-browser. These groups are the longest and come first; tests marked `alone` come last and never run beside another.
+browser. These groups are the longest and come first; tests marked `alone` are the last of
+their files and never run beside another.
 """
 
 from __future__ import annotations
@@ -12,21 +13,32 @@ import os
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+from support.paths import ROOT
 
 GROUPS = ("engine", "foreign", "browser")
 ORDER = (*GROUPS, "simulation", None, "alone")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """A wrapper, to be before xdist's own, which reads the groups."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
-    return (yield)
+
+
+class ByGroup(LoadScopeScheduling):
+    """xdist's own groups by marker are not seen by this version of pytest."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid.split("::")[0])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup:
+    return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,9 +51,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
-def _group(item: pytest.Item) -> str:
-    shared = next((kind for kind in GROUPS if item.get_closest_marker(kind)), None)
-    return shared or "/".join(item.path.with_suffix("").parts[-2:])
+@cache
+def _group(file: str) -> str:
+    """A file that has tests of such a kind is in its group as a whole."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return next((kind for kind in GROUPS if f"pytest.mark.{kind}" in text), file)
 
 
 def _place(item: pytest.Item) -> int:
