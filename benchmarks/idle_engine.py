@@ -25,9 +25,9 @@ from playground.domain.stats.rounds import order_of
 from playground.domain.stats.verdicts import Verdict, compare
 from playground.engine.pool import Holder
 from playground.engine.server import Engine
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
+from playground.runs.engine_start import prepare
 from playground.runs.host import Host
-from playground.runs.preparation import prepare
 
 TARGET = 0.98
 STATES = ("frozen", "idle")

@@ -1,4 +1,4 @@
-"""What the command line prints for people, and its CSV."""
+"""What the command line prints for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playground.report.conclusions import conclusions
 from playground.report.documents import json_text
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
-from playground.report.side import limitations, race_figures, readable
+from playground.report.side_summary import limitations, race_figures, readable
 from playground.report.tables import errors
 from playground.runs.load_test import LoadTest
 from playground.runs.preflight import SideCheck

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from .framing import Framing, may_end
-from .recording import Recording
+from .timed_request import TimedRequest
 
 CONNECT_TIMEOUT_S = 10
 
@@ -45,16 +45,16 @@ class Owner(Protocol):
 
     last_byte: float
 
-    def request_ended(self, connection: Connection, request: Recording) -> None: ...
+    def request_ended(self, connection: Connection, request: TimedRequest) -> None: ...
 
-    def connection_lost(self, connection: Connection, request: Recording | None, reason: str) -> None: ...
+    def connection_lost(self, connection: Connection, request: TimedRequest | None, reason: str) -> None: ...
 
 
 class Connection(asyncio.Protocol):
     """Sends one request after another. What arrives is stamped and kept; only its end is looked for."""
 
     def __init__(self, owner: Owner) -> None:
-        self.request: Recording | None = None
+        self.request: TimedRequest | None = None
         # How many requests it has carried: an old one may have been closed by the server meanwhile.
         self.carried = 0
         # When it last carried the end of an answer.
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
             self._write = at_once(self._transport)
         self.is_open = True
 
-    def send(self, request: Recording) -> None:
+    def send(self, request: TimedRequest) -> None:
         self.carried += 1
         self.request = request
         self._framing = Framing()

@@ -16,7 +16,7 @@ from playground.domain.spec.load_profile import LoadProfile, Planned, schedule
 
 from .connection import Connection, connect, http_request
 from .output import Outbox
-from .recording import Recording
+from .timed_request import TimedRequest
 
 # Ended requests are read a slice at a time: another request's stamp is late by a slice at worst. Every LISTEN_S we
 # look whether nothing has arrived for QUIET_S; OVERDUE_S after its end, a request is read all the same: within a
@@ -50,10 +50,10 @@ class ScheduledLoad:
         self._outbox = outbox
         self._start = self._last_end = 0.0
         self._count = self._refused = self._opening = 0
-        self._running: dict[Recording, Connection] = {}
+        self._running: dict[TimedRequest, Connection] = {}
         self._free: list[Connection] = []
-        self._again: deque[Recording] = deque()
-        self._waiting: deque[Recording] = deque()
+        self._again: deque[TimedRequest] = deque()
+        self._waiting: deque[TimedRequest] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,15 +120,15 @@ class ScheduledLoad:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._pump)
 
-    def _recording(self, planned: Planned) -> Recording:
+    def _recording(self, planned: Planned) -> TimedRequest:
         content = self._bodies[planned.prompt]
         if self._salt is not None:
             content = content[:-1] + f', "cache_salt": "{self._salt}-{self._count}"}}'.encode()
-        request = Recording(self._count, planned.prompt, http_request(self._endpoint, content, "keep-alive"))
+        request = TimedRequest(self._count, planned.prompt, http_request(self._endpoint, content, "keep-alive"))
         self._count += 1
         return request
 
-    def _send(self, request: Recording, connection: Connection) -> None:
+    def _send(self, request: TimedRequest, connection: Connection) -> None:
         self._free.remove(connection)
         self._running[request] = connection
         if connection.is_open:
@@ -172,7 +172,7 @@ class ScheduledLoad:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def request_ended(self, connection: Connection, request: Recording) -> None:
+    def request_ended(self, connection: Connection, request: TimedRequest) -> None:
         self._over(request)
         if connection.is_open:
             self._free.append(connection)
@@ -180,7 +180,7 @@ class ScheduledLoad:
             self._replace()
         self._pump()
 
-    def connection_lost(self, connection: Connection, request: Recording | None, reason: str) -> None:
+    def connection_lost(self, connection: Connection, request: TimedRequest | None, reason: str) -> None:
         if request is None:
             if connection in self._free:
                 self._free.remove(connection)
@@ -202,7 +202,7 @@ class ScheduledLoad:
 
     # Ending and reading
 
-    def _over(self, request: Recording) -> None:
+    def _over(self, request: TimedRequest) -> None:
         del self._running[request]
         self._last_end = max(self._last_end, request.last_byte)
         self._waiting.append(request)
@@ -222,7 +222,7 @@ class ScheduledLoad:
     def _read_in(self, seconds: float) -> None:
         self._reading = asyncio.get_running_loop().call_later(seconds, self._read_some)
 
-    def _report(self, request: Recording) -> None:
+    def _report(self, request: TimedRequest) -> None:
         request.read()
         self._outbox.put(request.event(self._start))
 
@@ -247,7 +247,7 @@ class ScheduledLoad:
             self._abandon(request)
         self.ended.set()
 
-    def _abandon(self, request: Recording) -> None:
+    def _abandon(self, request: TimedRequest) -> None:
         """Close the request's connection: what arrived is all there will be."""
         if request in self._again:
             self._again.remove(request)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .connection import connect, http_request
 from .output import emit
-from .recording import Recording
+from .timed_request import TimedRequest
 
 
 class Request(asyncio.Protocol):
@@ -18,7 +18,7 @@ class Request(asyncio.Protocol):
 
     def __init__(self, index: int, body: dict[str, Any], endpoint: dict[str, Any]) -> None:
         self.ended = asyncio.get_running_loop().create_future()
-        self._recording = Recording(index, 0, http_request(endpoint, json.dumps(body).encode(), "close"))
+        self._recording = TimedRequest(index, 0, http_request(endpoint, json.dumps(body).encode(), "close"))
         self._transport: asyncio.Transport | None = None
 
     @property

@@ -15,7 +15,7 @@ from .charts import Chart, charts_of, sweep_charts
 from .conclusions import conclusions
 from .figures import STATISTICS
 from .findings import findings
-from .side import limitations, race_figures, readable
+from .side_summary import limitations, race_figures, readable
 from .sweep import conclusions_of
 from .sweep_table import point_table
 from .tables import errors, tables

@@ -23,12 +23,12 @@ from playground.models import folders
 from playground.models.tokenizer import tokenizer
 from playground.store import History
 
-from . import planning
+from . import placement
 from .checks import harness
+from .engine_start import prepare
 from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
-from .preparation import prepare
 from .race import Race
 from .served_side import ServedSide
 from .session import RunSession
@@ -91,7 +91,7 @@ class Comparison:
 
     def check(self) -> None:
         """Raises InvalidInput for what can't be, or what this host does not allow. Nothing has started then."""
-        planning.check_allowed(self._config, self.run)
+        placement.check_allowed(self._config, self.run)
         plan = self.run.measurement
         if plan is None:
             return
@@ -106,7 +106,7 @@ class Comparison:
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime does not have. Blocking: probes each."""
-        planning.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+        placement.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
         """Of synthetic prompts, where it is known what fits: making long ones takes long."""

@@ -14,7 +14,7 @@ from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.capabilities import probe
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Endpoint
 from playground.processes import exit_code_text
 

@@ -21,7 +21,7 @@ from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.workload import Prompt
 from playground.domain.stats.rounds import order_of, rounds_of, run_verdicts, settled
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
 from playground.store import History
 
 from .checks import accuracy, answers, harness

@@ -23,8 +23,8 @@ from playground.engine import command, devices
 from playground.engine.devices import Machine, Placement
 from playground.models import inspection
 
-from . import planning
-from .planning import PlannedEngine
+from . import placement
+from .placement import PlannedEngine
 
 logger = logging.getLogger(__name__)
 
@@ -65,15 +65,15 @@ def examine(config: Config, run: Run) -> list[SideCheck]:
 
     Raises InvalidInput where a side wants more GPUs than there are, WorkFailed where a runtime has no vLLM.
     """
-    probed = planning.runtimes(config, [side.settings for side in run.sides])
+    probed = placement.runtimes(config, [side.settings for side in run.sides])
     host = devices.machine()
-    engines = planning.engines(run, probed, host)
+    engines = placement.engines(run, probed, host)
     checks = dict(zip(engines, assess(config, list(engines.values()), host, run.workload.sampling), strict=True))
     return [checks.get(index) or _attached(side.label) for index, side in enumerate(run.sides)]
 
 
 def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling) -> list[SideCheck]:
-    """The same where it is known already what runs where. Engines start in this order."""
+    """Check engines whose devices are known already; they start in this order."""
     facts: dict[str, Partner | Message] = {}
     drafted = {
         name for each in engines if each.settings.draft for name in (each.settings.target, each.settings.draft)

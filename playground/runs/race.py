@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Trial
 from playground.domain.spec.workload import Sampling
-from playground.load.client import RaceLoad
+from playground.load.driver_client import RaceLoad
 
 from .served_side import ServedSide
 from .session import RunSession

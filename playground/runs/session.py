@@ -13,7 +13,7 @@ from playground.config import Config
 from playground.domain.record.counters import Sample
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.settings import EngineSettings
-from playground.load.client import MeasuredLoad, RaceLoad
+from playground.load.driver_client import MeasuredLoad, RaceLoad
 from playground.store import History
 
 from .live import Live

@@ -27,7 +27,7 @@ from playground.domain.validation import validate
 from playground.engine.pool import Pool
 from playground.store import History
 
-from . import planning
+from . import placement
 from .comparison import Comparison, new_run_id
 from .failure import as_message
 from .search import BETTER, REPEAT_ROUNDS, Search
@@ -124,7 +124,7 @@ class SweepRun:
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
         sides = [(side.label, side.engine) for point in self._order.candidates for side in point.case.sides]
-        planning.check_runtimes(self._config, sides)
+        placement.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
         """End it now; what was measured stays, and it can go on later."""

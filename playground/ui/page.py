@@ -11,8 +11,8 @@ from playground import presets
 from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.runs.host import Host
+from playground.ui.shared.form_origin import filled_from
 from playground.ui.shared.labels import I18N, label, visitor_locale
-from playground.ui.shared.source import filled_from
 
 from .compare import tab as compare_tab
 from .history import actions as history_actions

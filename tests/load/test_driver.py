@@ -21,7 +21,7 @@ from playground.domain.record.metrics import request_figures
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.i18n import LOCALES, say_message
-from playground.load.client import RaceLoad
+from playground.load.driver_client import RaceLoad
 from playground.load.endpoint import Endpoint
 
 CONVERSATION = (ChatMessage(role="system", content="Be brief."), ChatMessage(role="user", content="你好 👋"))
@@ -477,7 +477,7 @@ def _drivers(parent: int) -> list[psutil.Process]:
 PARENT = """
 import asyncio, sys
 from playground.domain.spec.workload import ChatMessage, Sampling
-from playground.load.client import RaceLoad
+from playground.load.driver_client import RaceLoad
 from playground.load.endpoint import Endpoint
 
 async def main():

@@ -16,7 +16,7 @@ from support.schema import check
 from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.capabilities import probe
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Api, Capabilities, Endpoint
 
 pytestmark = pytest.mark.foreign

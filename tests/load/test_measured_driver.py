@@ -30,7 +30,7 @@ from playground.domain.spec.load_profile import (
     schedule,
 )
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Capabilities, Endpoint
 
 Serve = Callable[..., AbstractAsyncContextManager[Seen]]

@@ -19,7 +19,7 @@ from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.workload import Sampling, Workload
 from playground.engine.command import SERVED_NAME
 from playground.i18n import say_message
-from playground.load.client import MeasuredLoad
+from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Endpoint
 from playground.presets import Preset
 from playground.runs.checks import harness

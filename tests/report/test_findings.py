@@ -32,7 +32,7 @@ from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.plan import Knob, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import LOCALES, Locale, say_message
-from playground.report.charts.figure import COLOURS
+from playground.report.charts.chart import COLOURS
 from playground.report.conclusions import conclusions
 from playground.report.documents import compare_document
 from playground.report.findings import Finding, findings, sweep_findings

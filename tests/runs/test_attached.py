@@ -34,7 +34,7 @@ from playground.report.charts import charts_of
 from playground.report.conclusions import conclusions
 from playground.report.documents import compare_document
 from playground.report.html import html_report
-from playground.report.side import limitations, race_figures
+from playground.report.side_summary import limitations, race_figures
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.compare import side_form

@@ -19,7 +19,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.engine.server import Engine
 from playground.i18n import say_message
-from playground.runs import preparation, race
+from playground.runs import engine_start, race
 from playground.runs.host import Host
 
 
@@ -121,14 +121,14 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
 
 
 async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = preparation.command.build
+    real = engine_start.command.build
 
     def built(settings: EngineSettings, *arguments: object, **more: object) -> object:
         made = real(settings, *arguments, **more)  # type: ignore[arg-type]
         code = "import sys; sys.exit('ValueError: No available memory for the cache blocks.')"
         return replace(made, argv=(sys.executable, "-c", code)) if settings.speculates else made
 
-    monkeypatch.setattr(preparation.command, "build", built)
+    monkeypatch.setattr(engine_start.command, "build", built)
     comparison = await raced(host)
     assert comparison.run.status == "failed"
     assert comparison.run.problem is not None

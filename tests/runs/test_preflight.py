@@ -29,7 +29,7 @@ from playground.report import preflight as preflight_report
 from playground.report.documents import preflight_document
 from playground.runs import preflight
 from playground.runs.host import Host
-from playground.runs.planning import PlannedEngine
+from playground.runs.placement import PlannedEngine
 from playground.runs.preflight import SideCheck
 from playground.ui.compare import preflight_panel
 

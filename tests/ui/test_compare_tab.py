@@ -18,7 +18,7 @@ from playground.ui.compare import side_count
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
 from playground.ui.history.actions import allowed_here
-from playground.ui.shared.source import as_preset, filled_from
+from playground.ui.shared.form_origin import as_preset, filled_from
 
 Page = dict[Any, Any]
 

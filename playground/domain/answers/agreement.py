@@ -13,7 +13,7 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Conversation
 
-from .equality import (
+from .token_comparison import (
     NEAR_TIE_NATS,
     Divergence,
     Kind,

@@ -19,7 +19,7 @@ from playground.domain.stats.ratios import Ratio, mean, quotient
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
 
-from .evidence import asked, latencies, latency_ratio, mean_answer, mean_of, measured_at, speed_up, speed_ups
+from .ratios import asked, latencies, latency_ratio, mean_answer, mean_of, measured_at, speed_up, speed_ups
 
 ClaimName = Literal["batching", "table", "useful_k", "under_load", "continuous", "gpu_memory", "short_requests"]
 Standing = Literal["holds", "does not hold", "can't be said here"]

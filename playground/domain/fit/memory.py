@@ -19,7 +19,7 @@ from .weights import Tensor, weight_bytes
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 # vLLM's own default of --gpu-memory-utilization.
-UTILIZATION = 0.92
+DEFAULT_UTILIZATION = 0.92
 # Of a whole card, for all engines on it together: that default less what a second context takes.
 SHARED_UTILIZATION = 0.9
 # Memory outside of torch's allocator: reported as 0.22 to 0.24 GiB on the H200.
@@ -156,7 +156,7 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
     }
     kv_sequence = _kv_of_all(settings, target.shape, draft, device, length)
     budget, available = _left(settings, device, sum(fixed.values()))
-    utilized = int(device.total_bytes * (knobs.gpu_memory_utilization or UTILIZATION))
+    utilized = int(device.total_bytes * (knobs.gpu_memory_utilization or DEFAULT_UTILIZATION))
     return Need(
         **fixed,
         length=length,
@@ -266,5 +266,5 @@ def _left(settings: EngineSettings, device: Device, fixed: int) -> tuple[int, in
     """The engine's budget, and what of it the KV cache gets."""
     if (granted := _granted(settings, device)) is not None:
         return device.total_bytes, granted
-    budget = int(device.total_bytes * (settings.knobs.gpu_memory_utilization or UTILIZATION))
+    budget = int(device.total_bytes * (settings.knobs.gpu_memory_utilization or DEFAULT_UTILIZATION))
     return budget, budget - fixed

@@ -19,7 +19,7 @@ PairVerdict = Literal["works", "works, but", "will not work"]
 
 # Beginnings that mean a space, by tokenizer kind; vLLM's heterogeneous vocabulary takes them for the same.
 SPACES = ("\u0120", "\u2581")
-# Below this share of equal ids a draft speaks another language.
+# Below this share of equal token ids, draft and target have different tokenizers.
 SAME_LANGUAGE = 0.5
 # Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
 LARGEST, SMALLEST = 1 / 4, 1 / 12

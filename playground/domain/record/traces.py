@@ -1,6 +1,6 @@
 """One request as it happened: its chunks with their arrival times.
 
-Times are milliseconds since the request's own `t_send`; `sent_ms` counts from its trial's start.
+Times are milliseconds since the request was sent; `sent_ms` counts from its trial's start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the models of what is asked for are made of: a frozen base, and fields that several of them have."""
+"""The frozen base of all settings, and types of fields that several of them share."""
 
 from __future__ import annotations
 

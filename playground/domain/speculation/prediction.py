@@ -1,6 +1,6 @@
 """Speed-ups of k that were not measured, from those that were, and how far such predictions are off.
 
-Speculation's formulas are in `speculation`. For another k three things change:
+Speculation's formulas are in `theory`. For another k three things change:
 
 - acceptance: a smaller k takes the first positions of the nearest larger one that was measured; beyond the
   largest, the rates go on falling by the mean factor between its neighbouring positions (a geometric tail);

@@ -21,17 +21,17 @@ def t_factor(degrees: float, of: int = 1) -> float:
 
 
 def half_width(spread: float, count: int) -> float:
-    """Of the 95% t interval of a mean: t(0.975, n - 1) s / sqrt(n), for n values with standard deviation s."""
+    """Half the width of a mean's 95% t interval: t(0.975, n - 1) s / sqrt(n), n values, standard deviation s."""
     return t_factor(count - 1) * spread / sqrt(count)
 
 
 def ratio_interval(log_ratio: float, half: float) -> tuple[float, float]:
-    """From the middle and the half-width of a log ratio's interval to the ratio's own."""
+    """The 95% interval of a ratio, from the middle and the half-width of its logarithm's."""
     return exp(log_ratio - half), exp(log_ratio + half)
 
 
 def standard_error(interval: tuple[float, float], rounds: int) -> float:
-    """Of a log ratio, from the ratio's 95% interval over so many rounds."""
+    """The standard error of a log ratio, from the ratio's 95% interval over that many rounds."""
     return log(interval[1] / interval[0]) / 2 / t_factor(rounds - 1)
 
 

@@ -1,4 +1,4 @@
-"""From a measured run's trials to its rounds, its verdicts, and why it ended. Nothing here is stored."""
+"""From a measured run's trials to its rounds (A B, B A, ...), its verdicts, and why it ended."""
 
 from __future__ import annotations
 

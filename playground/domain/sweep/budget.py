@@ -10,7 +10,7 @@ from .plan import SweepPlan
 START_S = {"cpu": 60.0, "cuda": 120.0}
 # What a point takes beside its rounds (warm-up, the check of the answers), as a share of them.
 BESIDE = 0.35
-# In less no round fits, on any machine; with so much six rounds of a small workload do.
+# No round fits into less than the first on any machine; six rounds of a small workload fit into the second.
 LEAST_ROUNDS_S = 1.0
 WORTH_S = 15.0
 # A search's point may take one part in so many of the time that is left: it ends by itself after six rounds, and

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from . import rules
-from .rules import Rule
+from . import remedy_rules
+from .remedy_rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Cause:
 
     name: str
     pattern: str | None
-    changes: Rule = rules.nothing
+    changes: Rule = remedy_rules.nothing
 
     def search(self, log: str) -> re.Match[str] | None:
         """Where the log says it."""
@@ -37,30 +37,30 @@ CAUSES: tuple[Cause, ...] = (
         "vocabulary",
         r"Target and draft model should have the same vocabulary size\."
         r"(?: Target model vocab_size=(?P<target>\d+)\. Draft model vocab_size=(?P<draft>\d+))?",
-        rules.mapped_vocabulary,
+        remedy_rules.mapped_vocabulary,
     ),
     Cause(
         "draft_parallel",
         r"speculative_draft_tensor_parallel_size=(?P<size>\d+) cannot be other value than 1 or target model",
-        rules.set_to("speculation.draft_tensor_parallel_size", None),
+        remedy_rules.set_to("speculation.draft_tensor_parallel_size", None),
     ),
     # Context length
     Cause(
         "context_too_long",
         r"User-specified max_model_len \((?P<asked>\d+)\) is greater than the derived max_model_len "
         r"\(\w+=(?P<limit>\d+)",
-        rules.largest_context,
+        remedy_rules.largest_context,
     ),
     Cause(
         "prefill_too_small",
         r"max_num_batched_tokens \((?P<tokens>\d+)\) is smaller than max_model_len \((?P<length>\d+)\)",
-        rules.full_prefill,
+        remedy_rules.full_prefill,
     ),
     Cause(
         "batch_too_small",
         r"max_num_batched_tokens \((?P<tokens>\d+)\) must be greater than or equal to max_num_seqs "
         r"\((?P<seqs>\d+)\)",
-        rules.matching_batch,
+        remedy_rules.matching_batch,
     ),
     # Memory
     Cause(
@@ -68,64 +68,66 @@ CAUSES: tuple[Cause, ...] = (
         r"To serve at least one request with the models?'s max seq len \((?P<asked>\d+)\), "
         r"\((?P<needed>[\d.]+) GiB KV cache is needed, which is larger than the available KV cache memory "
         r"\((?P<room>[\d.]+) GiB\)(?:.*estimated maximum model length is (?P<fits>\d+))?",
-        rules.room_for_one_request,
+        remedy_rules.room_for_one_request,
     ),
-    Cause("no_kv_memory", r"No available memory for the cache blocks", rules.room_for_kv),
+    Cause("no_kv_memory", r"No available memory for the cache blocks", remedy_rules.room_for_kv),
     Cause(
         "gpu_busy",
         r"Free memory on device (?:\S+ )?\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup "
         r"is less than desired GPU memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
-        rules.what_is_free,
+        remedy_rules.what_is_free,
     ),
     Cause(
         "cpu_busy",
         r"Available memory on node \d+ \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup "
         r"is less than desired CPU memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
-        rules.what_is_free,
+        remedy_rules.what_is_free,
     ),
     Cause(
         "cpu_kv",
         r"Available memory on node \d+ \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on kv cache allocation "
         r"is less than requested memory for kv \((?P<wanted>[\d.]+)",
-        rules.kv_that_fits,
+        remedy_rules.kv_that_fits,
     ),
     Cause(
         "sampler_memory",
         r"CUDA out of memory occurred when warming up (?:sampler|pooler).+?with (?P<seqs>\d+) dummy requests",
-        rules.fewer_sequences,
+        remedy_rules.fewer_sequences,
     ),
     Cause(
         "gpu_memory",
         r"CUDA out of memory(?:\. Tried to allocate (?P<wanted>[\d.]+ \w+)\. GPU \d+ has a total capacity of "
         r"(?P<total>[\d.]+ \w+) of which (?P<free>[\d.]+ \w+) is free)?",
-        rules.by_stage,
+        remedy_rules.by_stage,
     ),
     Cause(
-        "cpu_memory", r"can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc", rules.less_memory
+        "cpu_memory",
+        r"can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",
+        remedy_rules.less_memory,
     ),
     # Devices
     Cause(
         "too_many_gpus",
         r"World size \((?P<wanted>\d+)\) is larger than the number of available GPUs \((?P<available>\d+)\)",
-        rules.available_gpus,
+        remedy_rules.available_gpus,
     ),
     Cause(
         "cpu_parallel",
         r"Given number of CPU id list .+ doesn't match local world size (?P<parts>\d+)",
-        rules.one_part,
+        remedy_rules.one_part,
     ),
-    Cause("needs_gpu", r"pin_memory=True requires a CUDA", rules.without_gpu),
+    Cause("needs_gpu", r"pin_memory=True requires a CUDA", remedy_rules.without_gpu),
     Cause(
         "heads",
         r"attention heads \((?P<heads>\d+)\) must be divisible by tensor parallel size \((?P<size>\d+)\)",
-        rules.dividing_heads,
+        remedy_rules.dividing_heads,
     ),
-    Cause("bfloat16", r"Bfloat16 is only supported on GPUs", rules.set_to("knobs.dtype", "float16")),
+    Cause("bfloat16", r"Bfloat16 is only supported on GPUs", remedy_rules.set_to("knobs.dtype", "float16")),
     Cause(
         "quantization_dtype",
         r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w-]+)\. "
         r"Supported dtypes: \[(?P<supported>[^\]\n]+)\]",
-        rules.supported_dtype,
+        remedy_rules.supported_dtype,
     ),
     # The model
     Cause(
@@ -134,7 +136,7 @@ CAUSES: tuple[Cause, ...] = (
         r"|Quantization method specified in the model config .+? argument \(\w+\)"
         r"|The quantization method \S+ is not supported for the current GPU"
         r"|\b\w{1,64} quantization is currently not supported in \w+)",
-        rules.back_to_default("quantization"),
+        remedy_rules.back_to_default("quantization"),
     ),
     Cause(
         "model_missing",
@@ -149,15 +151,15 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "head_size",
         r"(?P<detail>(?:Selected backend|No valid attention backend).*head_size not supported.*)",
-        rules.back_to_default("attention_backend"),
+        remedy_rules.back_to_default("attention_backend"),
     ),
     Cause(
         "backend",
         r"(?P<detail>Unknown attention backend: \S+|Selected backend .+ is not valid.+"
         r"|No valid attention backend .+)",
-        rules.back_to_default("attention_backend"),
+        remedy_rules.back_to_default("attention_backend"),
     ),
-    Cause("method", r"(?P<detail>Unsupported speculative method: \S+)", rules.no_speculation),
+    Cause("method", r"(?P<detail>Unsupported speculative method: \S+)", remedy_rules.no_speculation),
     Cause(
         "model_broken",
         r"(?P<detail>It looks like the config file at .+ is not a valid JSON file"
@@ -169,13 +171,13 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "compiler",
         r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|Python\.h: No such file",
-        rules.set_to("knobs.enforce_eager", True),
+        remedy_rules.set_to("knobs.enforce_eager", True),
     ),
-    Cause("dependency", r"(?:ImportError|ModuleNotFoundError): (?P<detail>.+)", rules.without_suffix),
+    Cause("dependency", r"(?:ImportError|ModuleNotFoundError): (?P<detail>.+)", remedy_rules.without_suffix),
     Cause(
         "bad_argument",
         r"error: (?P<detail>(?:argument (?P<flag>--[\w-]+)|unrecognized arguments).+)",
-        rules.without_argument,
+        remedy_rules.without_argument,
     ),
     Cause("address_taken", r"Errno 98|[Aa]ddress already in use"),
     Cause("disk_full", r"Errno 28|No space left on device"),
@@ -184,7 +186,11 @@ CAUSES: tuple[Cause, ...] = (
         r"ValidationError: .*\n(?:.*\n)?.*?Value error, (?P<detail>.+?)(?: \[type=|\n|$)",
     ),
     # A part that was ended from outside leaves no message of its own, only the number of the signal.
-    Cause("killed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-9\b", rules.less_memory),
+    Cause(
+        "killed",
+        r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-9\b",
+        remedy_rules.less_memory,
+    ),
     Cause("illegal_instruction", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-4\b"),
     Cause("crashed", r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )(?P<code>-\d+)"),
     Cause(
@@ -192,10 +198,10 @@ CAUSES: tuple[Cause, ...] = (
         r"^(?:\([^)\n]*\) )?(?:ERROR .*\] )?(?!\w+: (?:Engine core|WorkerProc) initialization failed)"
         r"(?P<detail>[\w.]*(?:Error|Exception): .+)$",
     ),
-    Cause("core_died", r"Engine core initialization failed|EngineDeadError", rules.less_memory),
+    Cause("core_died", r"Engine core initialization failed|EngineDeadError", remedy_rules.less_memory),
     # Without a message: an exit code that says nothing, and a start that was given up.
     Cause("unknown", None),
-    Cause("timeout", None, rules.without_slow_stages),
+    Cause("timeout", None, remedy_rules.without_slow_stages),
 )
 BY_NAME = {cause.name: cause for cause in CAUSES}
 # 128 + n where signal n ended the server itself.

@@ -14,26 +14,27 @@ from playground.domain.record.run import SideRecord
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 
-from . import rules
+from . import remedy_rules
 from .causes import BY_NAME
-from .rules import Changes, Rule
+from .remedy_rules import Changes, Rule
 
 # What to change after a problem that no log tells of, by its message id.
 OTHER_RULES: dict[str, Rule] = {
-    "settings.too_many_gpus": rules.available_gpus,
-    "preflight.weights_too_big": rules.no_draft,
-    "preflight.no_sequence": rules.shorter_sequence,
-    "preflight.together": rules.back_to_default("gpu_memory_utilization"),
-    "preflight.heterogeneous_greedy": rules.set_to("speculation.draft_sample_method", None),
+    "settings.too_many_gpus": remedy_rules.available_gpus,
+    "preflight.weights_too_big": remedy_rules.no_draft,
+    "preflight.no_sequence": remedy_rules.shorter_sequence,
+    "preflight.together": remedy_rules.back_to_default("gpu_memory_utilization"),
+    "preflight.heterogeneous_greedy": remedy_rules.set_to("speculation.draft_sample_method", None),
     **dict.fromkeys(
-        ("preflight.padding", "preflight.vocabulary_size", "preflight.other_vocabulary"), rules.mapped_vocabulary
+        ("preflight.padding", "preflight.vocabulary_size", "preflight.other_vocabulary"),
+        remedy_rules.mapped_vocabulary,
     ),
     **dict.fromkeys(
         ("preflight.no_heterogeneous", "preflight.method_not_on_cpu", "preflight.no_arctic", "preflight.min_p"),
-        rules.no_speculation,
+        remedy_rules.no_speculation,
     ),
     **dict.fromkeys(
-        ("model.no_hub", "model.hub_missing", "model.gated", "model.unknown"), rules.without_missing_draft
+        ("model.no_hub", "model.hub_missing", "model.gated", "model.unknown"), remedy_rules.without_missing_draft
     ),
 }
 
@@ -67,7 +68,7 @@ def _changes(problem: Message, settings: EngineSettings) -> Changes:
     section, _, name = problem.message_id.partition(".")
     if section == "failure" and name in BY_NAME:
         return BY_NAME[name].changes(problem.params, settings)
-    return OTHER_RULES.get(problem.message_id, rules.nothing)(problem.params, settings)
+    return OTHER_RULES.get(problem.message_id, remedy_rules.nothing)(problem.params, settings)
 
 
 def _differs(change: Change, settings: EngineSettings) -> bool:

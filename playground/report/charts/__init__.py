@@ -5,7 +5,7 @@ from __future__ import annotations
 from playground.domain.record.run import Run
 from playground.i18n import Locale
 
-from .figure import Chart
+from .chart import Chart
 from .measured import outcomes, over_time
 from .race import race_charts
 from .sweep import sweep_charts

@@ -9,7 +9,7 @@ from playground.domain.sweep.plan import value_text
 from playground.domain.sweep.series import SpeculationSeries
 from playground.i18n import say
 
-from .figure import COLOURS, Chart, as_share, line, with_long_legend
+from .chart import COLOURS, Chart, as_share, line, with_long_legend
 from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 

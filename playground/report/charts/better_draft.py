@@ -7,7 +7,7 @@ from html import escape
 from playground.domain.speculation.theory import better_draft, break_even_acceptance, known_cost
 from playground.i18n import say
 
-from .figure import COLOURS, Chart, line, with_long_legend, with_one
+from .chart import COLOURS, Chart, line, with_long_legend, with_one
 from .sweep_context import SweepContext
 
 RATES = [step / 20 for step in range(21)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from playground.domain.sweep.result import LATENCIES, PointResult, SideResult
 
-from .figure import COLOURS, Chart, with_one
+from .chart import COLOURS, Chart, with_one
 from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 

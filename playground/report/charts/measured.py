@@ -17,7 +17,7 @@ from playground.domain.stats.rounds import Round, rounds_of
 from playground.domain.stats.verdicts import compare
 from playground.i18n import Locale, say
 
-from .figure import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one
+from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one
 
 # Samples that a chart shows of each side: enough for its width in pixels.
 SAMPLES = 500

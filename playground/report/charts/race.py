@@ -9,9 +9,9 @@ from itertools import accumulate
 from playground.domain.record.metrics import acceptance_between
 from playground.domain.record.run import Run, SideRecord
 from playground.i18n import Locale
-from playground.report.side import latest_acceptance
+from playground.report.side_summary import latest_acceptance
 
-from .figure import Chart, as_share, empty, line, no_speculation, per_position
+from .chart import Chart, as_share, empty, line, no_speculation, per_position
 
 WINDOW_MS = 1000.0
 POINTS = 120

@@ -7,11 +7,11 @@ from playground.i18n import Locale
 
 from .acceptance import acceptance_needed
 from .better_draft import better_drafts
+from .chart import Chart
 from .curves import curves
-from .figure import Chart
-from .maps import maps
+from .heatmaps import maps
+from .pareto import trade_offs
 from .sweep_context import SweepContext
-from .trade_off import trade_offs
 
 
 def sweep_charts(analysis: SweepAnalysis, locale: Locale) -> dict[str, Chart]:

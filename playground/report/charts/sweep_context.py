@@ -11,7 +11,7 @@ from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import PointResult, SideResult
 from playground.i18n import Locale, say, say_message
 
-from .figure import Chart, noted, titled
+from .chart import Chart, noted, titled
 from .knob_axis import KnobAxis
 
 FAILED = "#d55e00"

@@ -1,4 +1,4 @@
-"""A comparison as a JSON document, and what one line of the history says of it."""
+"""A comparison as a JSON document."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rules: from a run to what stands out in it, what that means and what to do. Nothing here is stored.
 
-A rule looks at one side. Its thresholds stand beside it with their sources: "claim N" and "trouble" are those of
-the practitioners' articles on speculative decoding and batching that the playground was asked to check.
+A rule looks at one side. Its thresholds stand beside it with their sources: "the articles" are those of
+practitioners on speculative decoding and batching whose claims the playground checks (docs/claims.md).
 """
 
 from __future__ import annotations

@@ -17,12 +17,13 @@ LEAST_SAMPLES = 5
 HELD_SHARE = 0.2
 # Room for a request is given in blocks, so a cache that holds nobody more is rarely at 1.
 FULL = 0.95
-# Claim 9 mixes answers of 100 and 1000 tokens: four times the usual is more like its long than its short ones.
+# The claim `short_requests` mixes answers of 100 and 1000 tokens: four times the usual is more like its long than
+# its short ones.
 LONG = 4
 # Most of the tokens.
 MOST = 0.5
-# Claim 9: the short requests' latency went from 0.2 to 1.5 s. Twice can't be missed, and is beyond the 20% of
-# run-to-run spread that was seen at low concurrency (vLLM issue 53436).
+# The same claim: the short requests' latency went from 0.2 to 1.5 s. Twice can't be missed, and is beyond the
+# 20% of run-to-run spread that was seen at low concurrency (vLLM issue 53436).
 STARVED = 2
 # So few on either side of a comparison of medians, and one of them decides.
 LEAST_REQUESTS = 5
@@ -33,8 +34,8 @@ PREFILL_SHARE = 512
 def batch_limit(side: SideView) -> Finding | None:
     """Requests wait for a place in the batch while KV cache is free.
 
-    Claim 1: max_num_seqs from 16 to 64 more than doubles throughput. Trouble: "batch too small, raise max_num_seqs
-    first".
+    The articles: max_num_seqs from 16 to 64 more than doubles throughput (claim `batching`); where the batch is
+    too small, raise max_num_seqs first.
     """
     if side.engine is None or len(side.busy) < LEAST_SAMPLES or side.profile is None:
         return None
@@ -68,7 +69,7 @@ def kv_full(side: SideView) -> Finding | None:
 
 
 def long_takes_cache(side: SideView) -> Finding | None:
-    """Trouble: long sequences suddenly take all KV cache."""
+    """Long sequences take all of the KV cache: a problem that the articles report."""
     tokens = [_tokens(trace) for trace in side.requests]
     if side.engine is None or len(tokens) < LEAST_REQUESTS or not (_preemptions(side) or _full(side)):
         return None
@@ -84,7 +85,8 @@ def long_takes_cache(side: SideView) -> Finding | None:
 
 
 def short_starved(side: SideView) -> Finding | None:
-    """Short requests wait far longer for their first token while a long one is under way (claim 9)."""
+    """Short requests wait far longer for their first token while a long one is under way (claim
+    `short_requests`)."""
     # Where the load itself grows, later ones wait longer in any case.
     if side.profile is not None and not side.profile.steady:
         return None

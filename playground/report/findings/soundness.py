@@ -16,7 +16,7 @@ from .side_view import Finding, SideView
 COLD = 1.25
 # Fewer other rounds do not tell what is usual.
 LEAST_OTHERS = 3
-# The verdict's own tests for drift (Mann-Kendall, domain/stats/verdicts.py): a side's rounds, or the ratio itself.
+# The verdict's own tests for drift (Mann-Kendall, domain/stats/reasons.py): a side's rounds, or the ratio itself.
 DRIFTS: tuple[ReasonKind, ...] = ("drifts_up", "drifts_down", "ratio_moves")
 
 
@@ -32,7 +32,7 @@ def failed_requests(side: SideView) -> Finding | None:
 
 
 def cold_start(side: SideView) -> Finding | None:
-    """Claim 12: without a warm-up the figures are too low. The first round is worst, far from the usual one."""
+    """The first round is far worse than the usual one. The articles: without a warm-up figures are too low."""
     objective = side.run.workload.objective
     values = [each.values[side.label] for each in side.rounds(objective)]
     sign = 1 if objective in LOWER_IS_BETTER else -1

@@ -13,12 +13,12 @@ from .side_view import SPECULATION_OFF, Finding, SideView
 
 # A rate over so many drafts has a standard error of at most 0.5 / sqrt(25) = 10 percentage points.
 LEAST_DRAFTS = 25
-# Claim 4: at or above 0.6 acceptance is good; below 0.5 the draft does not pay.
+# The articles: acceptance at or above 0.6 is good; below 0.5 the draft does not pay.
 GOOD_ACCEPTANCE = 0.6
 POOR_ACCEPTANCE = 0.5
 # vLLM compares vocabularies by size alone (vLLM issue 7252): drafts in another tokenizer's ids fit only by chance.
 CHANCE = 0.05
-# Claim 1: a draft adds 20 to 40%. At fewer tokens a step not even a draft that costs nothing reaches that.
+# The articles: a draft adds 20 to 40% (claim `table`). With fewer tokens a step not even a free draft reaches it.
 LEAST_TOKENS_PER_STEP = 1.2
 # Fewer than every other step has a draft: what is missing is drafts, rather than better ones.
 LOW_COVERAGE = 0.5
@@ -69,7 +69,7 @@ def token_cost(side: SideView) -> float | None:
 
 
 def ttft_worse(side: SideView) -> Finding | None:
-    """Claim 5, and a trouble: drafting is on the way to the first token. The whole interval must be below 1."""
+    """Drafting delays the first token (claim `under_load`). The whole interval must be below 1."""
     verdict = side.against_plain("ttft")
     if verdict is None or verdict.verdict != "slower":
         return None
@@ -116,8 +116,8 @@ def low_coverage(side: SideView) -> Finding | None:
 def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Finding]:
     """k past its best, from one side at several k and all else equal.
 
-    Claim 3: the gain flattens with k, useful are 3 to 8. The longest k is past its best where its whole interval
-    lies below the best one's.
+    The articles: the gain flattens with k, 3 to 8 are useful (claim `useful_k`). The longest k is past its best
+    where its whole interval lies below the best one's.
     """
     known = [(point.interval, point) for point in points if point.interval is not None]
     if not known:

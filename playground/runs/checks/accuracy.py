@@ -18,7 +18,7 @@ from playground.domain.record.evidence import AccuracyEvidence, Task
 from playground.domain.spec.workload import ChatMessage, Conversation, Sampling
 from playground.load.endpoint import Endpoint
 
-from .client import OnProgress, Server, together
+from .client import AnswerClient, OnProgress, together
 
 FOLDER = Path(__file__).parent / "tasks"
 GREEDY = Sampling(max_tokens=24)
@@ -61,14 +61,14 @@ async def examine(
     None; nothing of that raises. Cancel it to stop: requests under way are dropped."""
     questions = tasks()
     async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(Server(endpoint, timeout_s)) for endpoint in sides]
+        servers = [await stack.enter_async_context(AnswerClient(endpoint, timeout_s)) for endpoint in sides]
         answers = await together([_said(server, task) for server in servers for task in questions], on_progress)
     count = len(questions)
     rows = tuple(tuple(answers[start : start + count]) for start in range(0, len(answers), count))
     return AccuracyEvidence(questions, rows)
 
 
-async def _said(server: Server, task: Task) -> str | None:
+async def _said(server: AnswerClient, task: Task) -> str | None:
     content = await server.answer(_conversation(task.question), GREEDY)
     if content is None:
         return None

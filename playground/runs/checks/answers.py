@@ -9,12 +9,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from playground.domain.answers.equality import TokenIds, check_greedy
+from playground.domain.answers.token_comparison import TokenIds, check_greedy
 from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
 from playground.domain.spec.workload import Conversation, Sampling
 from playground.load.endpoint import PATHS, Endpoint
 
-from .client import OnProgress, Server, together
+from .client import AnswerClient, OnProgress, together
 
 # Of each side's answers that differ from the baseline's, so many are looked into.
 LOOKED_INTO = 8
@@ -65,7 +65,7 @@ async def examine(
     many questions are answered, and of how many. Cancel it to stop: requests under way are dropped.
     """
     async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(Server(endpoint, timeout_s)) for endpoint in sides]
+        servers = [await stack.enter_async_context(AnswerClient(endpoint, timeout_s)) for endpoint in sides]
         if sampling.temperature > 0:
             return OutputEvidence(repeats=await _repeats(servers, conversations[0], sampling, on_progress))
         if _penalised(sampling):
@@ -79,7 +79,7 @@ def _penalised(sampling: Sampling) -> bool:
 
 
 async def _logprobs(
-    servers: Sequence[Server],
+    servers: Sequence[AnswerClient],
     conversations: Sequence[Conversation],
     answers: Sequence[Sequence[TokenIds | None]],
     on_progress: OnProgress,
@@ -100,7 +100,7 @@ async def _logprobs(
 
 
 async def _repeats(
-    servers: Sequence[Server], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
+    servers: Sequence[AnswerClient], conversation: Conversation, sampling: Sampling, on_progress: OnProgress
 ) -> tuple[Repeats, ...]:
     # The server takes seeds of 64 bits.
     first = min(sampling.seed or 0, 2**63 - REPEATS * len(servers))
@@ -119,13 +119,15 @@ async def _repeats(
     )
 
 
-async def _ids(server: Server, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
+async def _ids(server: AnswerClient, conversation: Conversation, sampling: Sampling) -> tuple[int, ...] | None:
     """The token ids of an answer."""
     answer = await _answer(server, conversation, sampling)
     return answer.choices[0].token_ids if answer else None
 
 
-async def _next_token(server: Server, conversation: Conversation, beginning: TokenIds) -> dict[int, float] | None:
+async def _next_token(
+    server: AnswerClient, conversation: Conversation, beginning: TokenIds
+) -> dict[int, float] | None:
     """The top logprobs of the token after this beginning of an answer."""
     prompt = await _answer(server, conversation, Sampling(max_tokens=1))
     ids = (prompt.prompt_token_ids or prompt.choices[0].prompt_token_ids) if prompt else None
@@ -143,7 +145,7 @@ async def _next_token(server: Server, conversation: Conversation, beginning: Tok
     return _top(answer.choices[0].logprobs) if answer else None
 
 
-async def _answer(server: Server, conversation: Conversation, sampling: Sampling) -> _Answer | None:
+async def _answer(server: AnswerClient, conversation: Conversation, sampling: Sampling) -> _Answer | None:
     """None also where the endpoint gives no ids: nothing is worth asking then."""
     if not server.endpoint.capabilities.token_ids:
         return None

@@ -18,7 +18,7 @@ T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 
 
-class Server:
+class AnswerClient:
     """One side's server. What it does not give, or is late with, is None."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:

@@ -15,7 +15,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.fit.memory import GIB, Need
 from playground.i18n import Locale, say
 from playground.report import preflight as report
-from playground.report.charts.figure import COLOURS
+from playground.report.charts.chart import COLOURS
 from playground.runs import preflight
 from playground.runs.comparison import Comparison
 from playground.runs.preflight import SideCheck

@@ -12,8 +12,8 @@ import gradio as gr
 from playground import presets
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Side
+from playground.ui.shared.form_origin import sides_of, with_count
 from playground.ui.shared.labels import label
-from playground.ui.shared.source import sides_of, with_count
 
 from . import side_form
 from .side_form import SideForm

@@ -22,12 +22,11 @@ from playground.presets import Preset
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import filled_from, origin, preset_of
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import FieldPlace
-from playground.ui.shared.source import filled_from, origin, preset_of
 
-from . import controls, measure_form, preflight_panel, remedies, side_count, side_form
-from . import paste as paste_form
+from . import controls, measure_form, paste_box, preflight_panel, remedies, side_count, side_form
 from .controls import Controls
 
 ROLES = ("user", "assistant")
@@ -159,7 +158,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     controls.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
     preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
-    paste_form.wire(tab.sides, tab.base, host)
+    paste_box.wire(tab.sides, tab.base, host)
     measure_form.wire(tab.measurement)
     side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
@@ -267,4 +266,4 @@ def card(preset: Preset, machine: Machine, locale: Locale) -> str:
         parts.append(f"<p>{escape(say('ui.needs', locale, what=needs))}</p>")
     if preset.gpu and not machine.gpus:
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
-    return "".join(parts) + (paste_form.listed(preset.notes, locale, done=False) if preset.notes else "")
+    return "".join(parts) + (paste_box.listed(preset.notes, locale, done=False) if preset.notes else "")

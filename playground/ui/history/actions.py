@@ -20,11 +20,11 @@ from playground.presets import Preset
 from playground.report.export import Format, exported
 from playground.runs.host import Host
 from playground.ui.compare import tab as compare_tab
-from playground.ui.compare.paste import allowed
+from playground.ui.compare.paste_box import allowed
 from playground.ui.compare.tab import CompareTab
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import as_preset, stored
 from playground.ui.shared.labels import visitor_locale
-from playground.ui.shared.source import as_preset, stored
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
 

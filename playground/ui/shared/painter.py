@@ -14,9 +14,9 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
-from playground.report.charts.figure import COLOURS
+from playground.report.charts.chart import COLOURS
 from playground.report.findings import findings
-from playground.report.side import limitations
+from playground.report.side_summary import limitations
 from playground.runs.comparison import Comparison
 
 from .deploy import deploy_html

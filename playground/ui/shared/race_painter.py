@@ -15,7 +15,7 @@ from playground.i18n import Locale, say, say_message
 from playground.models import folders
 from playground.models.tokenizer import TokenText, token_text
 from playground.report.figures import number
-from playground.report.side import race_figures, readable
+from playground.report.side_summary import race_figures, readable
 from playground.runs.comparison import Comparison
 
 from .painter import Painter, Stage

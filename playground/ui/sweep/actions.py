@@ -26,9 +26,9 @@ from playground.store import Summary
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import preset_of
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
-from playground.ui.shared.source import preset_of
 
 from . import tab as sweep_tab
 from . import view as sweep_view

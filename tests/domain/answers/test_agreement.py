@@ -15,7 +15,7 @@ from playground.domain.answers.agreement import (
     dtype_of,
     near_tie_nats,
 )
-from playground.domain.answers.equality import TokenIds
+from playground.domain.answers.token_comparison import TokenIds
 from playground.domain.message import Message
 from playground.domain.record.evidence import OutputEvidence, Repeats, TopLogprobs
 from playground.domain.record.run import Run, SideRecord, Trial

@@ -13,7 +13,7 @@ from support.schema import check
 
 from playground import presets
 from playground.domain.claims.claims import CLAIMS, ClaimedFigure, ClaimName, Standing
-from playground.domain.claims.evidence import mean_answer
+from playground.domain.claims.ratios import mean_answer
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import Chunk, RequestTrace

@@ -14,7 +14,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.vllm_cli import paste
 from playground.domain.vllm_cli.old_names import OLD_NAMES, modernised
 from playground.i18n import LOCALES, say_message
-from playground.ui.compare import paste as paste_form
+from playground.ui.compare import paste_box
 
 # seeds.md's table: what users type, and where it goes. None: nothing takes it.
 SEEDS = {
@@ -209,13 +209,13 @@ def test_a_preset_s_label_goes_with_its_settings() -> None:
     labels = [side.label for side in preset]
     plain = paste.read("vllm serve m --max-num-seqs 8").settings
     drafting = paste.read("vllm serve m --spec-model d --spec-method draft_model --spec-tokens 16").settings
-    assert paste_form.renamed(labels, 1, preset, plain) == "speculation off"
-    assert paste_form.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
-    assert paste_form.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
+    assert paste_box.renamed(labels, 1, preset, plain) == "speculation off"
+    assert paste_box.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
+    assert paste_box.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
     # What somebody typed stays, and so does what still holds.
-    assert paste_form.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
+    assert paste_box.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
     assert isinstance(preset[1].engine, EngineSettings)
-    assert paste_form.renamed(labels, 1, preset, preset[1].engine) == labels[1]
+    assert paste_box.renamed(labels, 1, preset, preset[1].engine) == labels[1]
 
 
 def test_secrets_are_not_repeated() -> None:
@@ -226,7 +226,7 @@ def test_secrets_are_not_repeated() -> None:
 
 def test_what_the_host_does_not_allow_is_left_out_and_said(config: Config) -> None:
     given = paste.read("vllm serve m --trust-remote-code --enable-lora").settings
-    settings, notes = paste_form.allowed(config, given, "default")
+    settings, notes = paste_box.allowed(config, given, "default")
     assert (settings.extra_flags, settings.trust_remote_code) == ((), False)
     assert [note.message_id for note in notes] == ["paste.extra_off", "paste.remote_code_off"]
 

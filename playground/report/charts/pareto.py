@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from playground.domain.sweep.result import PointResult
 from playground.i18n import say
 
-from .figure import COLOURS, Chart, noted
+from .chart import COLOURS, Chart, noted
 from .knob_axis import short
 from .sweep_context import SweepContext
 

@@ -1,4 +1,4 @@
-"""From a run's settings to what serves its sides: models are fetched, endpoints probed, engines started."""
+"""Starts what serves a run's sides: fetches models, probes endpoints, starts engines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from playground.load.endpoint import Endpoint
 from playground.models.fetch import ensure
 from playground.models.tokenizer import token_text
 
-from . import planning, preflight
+from . import placement, preflight
 from .live import Live, RunProgress
-from .planning import PlannedEngine
+from .placement import PlannedEngine
 from .served_side import ServedSide
 
 
@@ -50,7 +50,7 @@ async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
 async def _attach(config: Config, live: Live, index: int, settings: AttachedEndpoint) -> ServedSide:
     side, progress, workload = live.run.sides[index], live.progress[index], live.run.workload
     progress.advance("probing")
-    endpoint = planning.attached(config, settings)
+    endpoint = placement.attached(config, settings)
     side.placement, side.contended = f"attached {endpoint.url}", False
     with _blaming(live, index):
         endpoint = endpoint.knowing(await probe(endpoint, workload.sampling))
@@ -100,10 +100,10 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
     gpus = {i: side.settings.gpus for i, side in enumerate(sides) if isinstance(side.settings, EngineSettings)}
     for index in gpus:
         live.progress[index].advance("runtime")
-    runtimes = await asyncio.to_thread(planning.runtimes, config, [side.settings for side in sides])
+    runtimes = await asyncio.to_thread(placement.runtimes, config, [side.settings for side in sides])
     # What can't be placed has too many GPUs.
     with _blaming(live, max(gpus, key=lambda index: gpus[index], default=0)):
-        return planning.engines(live.run, runtimes, host)
+        return placement.engines(live.run, runtimes, host)
 
 
 async def _refuse_hopeless(

@@ -17,9 +17,9 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.vllm_cli import paste
 from playground.i18n import Locale, say, say_message
 from playground.runs.host import Host
+from playground.ui.shared.form_origin import filled_from
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
-from playground.ui.shared.source import filled_from
 
 from . import side_form
 from .side_form import SideForm

@@ -1,4 +1,4 @@
-"""Before anything starts: what this host allows, which runtime each side has, and where its engine will run."""
+"""What this host allows, which runtime each side has, and on which devices its engine will run."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
-"""Rules: from a problem's figures and the failing side's settings to the changes that are worth a try."""
+"""What to change after a failure: from its figures and the failing side's settings to changes worth a try."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 
+from playground.domain.fit.memory import DEFAULT_UTILIZATION
 from playground.domain.message import Message
 from playground.domain.spec.change import Change, Value
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import DraftModel
 
-# vLLM's own, 0.26 to 0.33.
-DEFAULT_GPU_SHARE = 0.92
 # Asked for less than this much of a card, no engine starts.
 LEAST_GPU_SHARE = 0.05
 # What graphs and fragments take beside what the engine plans.
@@ -74,7 +73,7 @@ def _smaller_batches(figures: Figures, settings: EngineSettings) -> Changes:
 def _gpu_share(figures: Figures, settings: EngineSettings) -> float:
     """The share of the card that the engine was started with."""
     started = _number(figures, "gpu_memory_utilization")
-    return settings.knobs.gpu_memory_utilization or started or DEFAULT_GPU_SHARE
+    return settings.knobs.gpu_memory_utilization or started or DEFAULT_UTILIZATION
 
 
 def _share(value: float) -> Changes:
@@ -96,7 +95,7 @@ def room_for_kv(figures: Figures, settings: EngineSettings) -> Changes:
         # What was asked for by hand is too little.
         return [Change("knobs.kv_cache_memory_bytes", None)]
     share = settings.knobs.gpu_memory_utilization
-    more = _share(round((share + DEFAULT_GPU_SHARE) / 2, 2)) if share and share < DEFAULT_GPU_SHARE else []
+    more = _share(round((share + DEFAULT_UTILIZATION) / 2, 2)) if share and share < DEFAULT_UTILIZATION else []
     return [*no_draft(figures, settings), *_smaller_batches(figures, settings), *more]
 
 

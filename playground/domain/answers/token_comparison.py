@@ -1,4 +1,4 @@
-"""Do two sides give the same answers? Exact at temperature 0, a two-sample test above.
+"""Two lists of answers compared token by token: exactly at temperature 0, by a two-sample test above.
 
 Token sequences are lists of token ids; positions count from 0.
 """

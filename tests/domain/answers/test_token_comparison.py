@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from playground.domain.answers.equality import (
+from playground.domain.answers.token_comparison import (
     NEAR_TIE_NATS,
     Divergence,
     Kind,

@@ -12,7 +12,7 @@ from .stream import Delta, StreamReader
 AT_ONCE = 32
 
 
-class Recording:
+class TimedRequest:
     """`blocks` grows while the request runs. A race reads them as they come; measured mode once the request has
     ended, a slice at a time while others run."""
 

@@ -46,6 +46,9 @@ def kept(history: History, path: Path) -> Run | Sweep:
 
 
 def without_sentences(document: Any) -> Any:
+    """Figures to twelve digits: which library adds them up moves the last one."""
+    if isinstance(document, float):
+        return float(f"{document:.12g}")
     if isinstance(document, dict):
         return {
             key: value if key not in SENTENCES or not isinstance(value, str | list) else None

@@ -10,7 +10,7 @@ from playground.domain.stats.verdicts import LOWER_IS_BETTER
 from playground.domain.sweep.result import PointResult
 from playground.report.figures import number
 
-from .figure import Chart, noted
+from .chart import Chart, noted
 from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 
