@@ -92,10 +92,10 @@ class Config:
 
 
 def _read(environment: Mapping[str, str]) -> dict[str, object]:
-    given = {name: value for name, value in environment.items() if name.startswith("PLAYGROUND_") and value}
-    if unknown := sorted(given.keys() - VARIABLES.keys()):
+    variables = {name: value for name, value in environment.items() if name.startswith("PLAYGROUND_") and value}
+    if unknown := sorted(variables.keys() - VARIABLES.keys()):
         raise InvalidInput("config.unknown", name=unknown[0], known=", ".join(VARIABLES))
-    return {name.removeprefix("PLAYGROUND_").lower(): _parse(name, value) for name, value in given.items()}
+    return {name.removeprefix("PLAYGROUND_").lower(): _parse(name, value) for name, value in variables.items()}
 
 
 def _parse(name: str, value: str) -> object:
@@ -119,8 +119,8 @@ def _parse(name: str, value: str) -> object:
             case _:
                 return value
     except (ValueError, KeyError) as error:
-        shown = "…" if name in SECRET else value
-        raise InvalidInput("config.bad_value", name=name, value=shown, meaning=VARIABLES[name]) from error
+        displayed = "…" if name in SECRET else value
+        raise InvalidInput("config.bad_value", name=name, value=displayed, meaning=VARIABLES[name]) from error
 
 
 def _parse_list(kind: str, items: list[str]) -> object:

@@ -35,7 +35,7 @@ def say(message_id: str, locale: Locale = "en", **params: object) -> str:
     return table()[message_id][locale].format(**params)
 
 
-class _Told(dict[str, object]):
+class _Params(dict[str, object]):
     """What a problem keeps. A parameter that an older version did not keep is unknown."""
 
     def __missing__(self, name: str) -> object:
@@ -49,11 +49,11 @@ class _Unknown:
 
 def say_message(problem: Message | PlaygroundError, locale: Locale = "en") -> str:
     """An error's sentence; parameters that are problems themselves are said first."""
-    params = {name: _said(value, locale) for name, value in problem.params.items()}
-    return table()[problem.message_id][locale].format_map(_Told(params))
+    params = {name: _rendered(value, locale) for name, value in problem.params.items()}
+    return table()[problem.message_id][locale].format_map(_Params(params))
 
 
-def _said(value: object, locale: Locale) -> object:
+def _rendered(value: object, locale: Locale) -> object:
     match value:
         case Message():
             return say_message(value, locale)

@@ -64,9 +64,9 @@ class Preset(Frozen):
         return self._notes
 
     def with_notes(self, notes: Iterable[Message]) -> Preset:
-        made = self.model_copy()
-        made._notes = tuple(notes)
-        return made
+        copy = self.model_copy()
+        copy._notes = tuple(notes)
+        return copy
 
     @property
     def case(self) -> Case:
@@ -123,23 +123,23 @@ def load(name_or_path: str) -> Preset:
 
 
 def _modernised(settings: Mapping[str, Any], where: str, notes: list[Message]) -> dict[str, Any]:
-    made, said = modernised(settings, where)
-    notes += [Message("old.at", {"where": where, "note": note}) for note in said]
-    return made
+    modern, messages = modernised(settings, where)
+    notes += [Message("old.at", {"where": where, "note": note}) for note in messages]
+    return modern
 
 
 def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Message]) -> object:
     """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
     if not isinstance(side, dict):
         return side
-    own = {key: value for key, value in side.items() if key not in ("label", "profile")}
+    engine = {key: value for key, value in side.items() if key not in ("label", "profile")}
     shared = {key: side[key] for key in ("label", "profile") if key in side}
-    if "base_url" not in own:
-        own = _modernised(own, f"{file}, {side.get('label', '-')}", notes)
-        return {**shared, "engine": _merged(common, own)}
-    if mixed := sorted(own.keys() & EngineSettings.model_fields.keys()):
+    if "base_url" not in engine:
+        engine = _modernised(engine, f"{file}, {side.get('label', '-')}", notes)
+        return {**shared, "engine": _merged(common, engine)}
+    if mixed := sorted(engine.keys() & EngineSettings.model_fields.keys()):
         raise InvalidInput("settings.attached_mixed", where=file, side=side.get("label"), keys=", ".join(mixed))
-    return {**shared, "engine": own}
+    return {**shared, "engine": engine}
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,12 +80,12 @@ def read(path: Path) -> tuple[Prompt, ...]:
     except ValueError as error:
         # No file can have this name.
         raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
-    read = tuple(islice(reader(text, path.name), MOST + 1))
-    if len(read) > MOST:
+    prompts = tuple(islice(reader(text, path.name), MOST + 1))
+    if len(prompts) > MOST:
         raise InvalidInput("prompts.too_many", file=path.name, limit=MOST)
-    if not read:
+    if not prompts:
         raise InvalidInput("prompts.none", file=path.name)
-    return read
+    return prompts
 
 
 def _line(number: int) -> Message:
@@ -178,15 +178,19 @@ def _messages(messages: object) -> Conversation | None:
     """None unless every message has a known role and text, and the last is the user's."""
     if not isinstance(messages, list):
         return None
-    made = []
+    conversation = []
     for message in messages:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             return None
         role, content = ROLES.get(message["role"]), _content(message.get("content"))
         if role is None or content is None:
             return None
-        made.append(ChatMessage.model_validate({"role": role, "content": mended(content)}))
-    return tuple(made) if made and made[-1].role == "user" and made[-1].content.strip() else None
+        conversation.append(ChatMessage.model_validate({"role": role, "content": mended(content)}))
+    return (
+        tuple(conversation)
+        if conversation and conversation[-1].role == "user" and conversation[-1].content.strip()
+        else None
+    )
 
 
 def _content(content: object) -> str | None:

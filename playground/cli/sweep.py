@@ -157,7 +157,7 @@ async def _follow(sweep_run: SweepRun, quiet: bool) -> None:
 def _print_sweep(analysis: SweepAnalysis) -> None:
     """A line a point, then what it comes to."""
     sweep = analysis.sweep
-    print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.asked}")
+    print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.title}")
     for point in analysis.listed:
         print(point_line(sweep, point, UNITS[sweep.case.workload.objective]))
         for side in point.sides:

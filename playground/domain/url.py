@@ -88,5 +88,5 @@ def _host(name: str) -> str:
 
 def without_secrets(text: str) -> str:
     """What was typed for an address, fit to be shown: without user, password, query and fragment."""
-    shown = re.split(r"[?#]", text[:LONGEST], maxsplit=1)[0]
-    return re.sub(r"^(\w+://)?.*@", r"\1…@", shown)
+    address = re.split(r"[?#]", text[:LONGEST], maxsplit=1)[0]
+    return re.sub(r"^(\w+://)?.*@", r"\1…@", address)

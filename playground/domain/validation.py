@@ -101,7 +101,7 @@ def _refusal(model: type[BaseModel], details: ErrorDetails, where: Where) -> Inv
         return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(details["input"])))
     value = context.get("tag", details["input"])
     return InvalidInput(
-        "settings.bad_value", where=where, key=key, value=_shown(value), detail=_accepted(kind, context)
+        "settings.bad_value", where=where, key=key, value=_shortened(value), detail=_accepted(kind, context)
     )
 
 
@@ -115,7 +115,7 @@ def _accepted(kind: str, context: Mapping[str, Any]) -> Message:
     return Message(message_id, {"limit": value.replace(" or ", ", ") if isinstance(value, str) else value})
 
 
-def _shown(value: object) -> object:
+def _shortened(value: object) -> object:
     """As much of a value as a sentence can hold."""
     if isinstance(value, (dict, BaseModel)):
         return "{…}"

@@ -106,16 +106,16 @@ def place(
         chosen[index] = tuple(sorted(sorted(users, key=lambda gpu: users[gpu])[: side.gpus]))
         for gpu in chosen[index]:
             users[gpu] += 1
-    for index, own in chosen.items():
-        sharing = max(users[gpu] for gpu in own)
-        placements[index] = Placement("cuda", gpus=own, sharing=sharing, contended=sharing > 1 and not in_turns)
+    for index, gpus in chosen.items():
+        sharing = max(users[gpu] for gpu in gpus)
+        placements[index] = Placement("cuda", gpus=gpus, sharing=sharing, contended=sharing > 1 and not in_turns)
     return [placements[index] for index in range(len(sides))]
 
 
 def _share(cores: tuple[int, ...], position: int, parts: int) -> tuple[int, ...]:
     """An equal, contiguous part of the cores; all of them where there are fewer cores than sides."""
-    each = len(cores) // parts
-    return cores[position * each : (position + 1) * each] if each else cores
+    size = len(cores) // parts
+    return cores[position * size : (position + 1) * size] if size else cores
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -166,5 +166,5 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     name = nvml.nvmlDeviceGetName(handle)
-    shown = name if isinstance(name, str) else name.decode()
-    return Gpu(index, shown, int(memory.total), int(memory.free))
+    decoded = name if isinstance(name, str) else name.decode()
+    return Gpu(index, decoded, int(memory.total), int(memory.free))

@@ -74,7 +74,7 @@ class Pool:
         """Raises HostBusy if somebody else holds the engines, unless told to wait (first come, first served)."""
         # Locked without a holder: engines are being stopped, which ends soon.
         if self.holder is not None and not wait:
-            raise HostBusy("host.busy", **_shown(self.holder))
+            raise HostBusy("host.busy", **_holder_params(self.holder))
         async with self._lease:
             self.holder = holder
             try:
@@ -86,48 +86,48 @@ class Pool:
                 if not self._engines:
                     self._host_lock.release()
 
-    def live(self, wanted: EngineRequest) -> Engine | None:
+    def live(self, request: EngineRequest) -> Engine | None:
         """The engine that already runs with exactly these settings, if there is one."""
-        engine = self._engines.get(wanted.name)
+        engine = self._engines.get(request.name)
         return engine if engine is not None and engine.alive else None
 
     async def provide(
-        self, wanted: Sequence[EngineRequest], on_stage: Callable[[int, str], None]
+        self, requests: Sequence[EngineRequest], on_stage: Callable[[int, str], None]
     ) -> list[Engine | EngineFailed]:
         """An engine (or its failure) for each; unchanged ones are reused, unneeded ones stopped first.
 
         CPU engines start together. Engines on GPUs start one after the other: each sizes its KV cache by what it
         finds free.
         """
-        keep = {want.name for want in wanted if self.live(want)}
+        keep = {request.name for request in requests if self.live(request)}
         await asyncio.gather(*(self._engines.pop(name).stop() for name in self._engines.keys() - keep))
         tasks: list[asyncio.Task[Engine | EngineFailed]] = []
         gpu_turn = asyncio.Lock()
         async with asyncio.TaskGroup() as group:
-            for index, want in enumerate(wanted):
-                tasks.append(group.create_task(self._one(index, want, gpu_turn, on_stage)))
+            for index, request in enumerate(requests):
+                tasks.append(group.create_task(self._start_or_reuse(index, request, gpu_turn, on_stage)))
         return [task.result() for task in tasks]
 
-    async def _one(
-        self, index: int, want: EngineRequest, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
+    async def _start_or_reuse(
+        self, index: int, request: EngineRequest, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
     ) -> Engine | EngineFailed:
-        if engine := self.live(want):
+        if engine := self.live(request):
             on_stage(index, "ready")
             return engine
-        uds = EngineRequest.socket(self._config, want.name)
-        engine = Engine(want.command, want.placement, uds, uds.with_suffix(".log"))
-        self._engines[want.name] = engine
+        uds = EngineRequest.socket(self._config, request.name)
+        engine = Engine(request.command, request.placement, uds, uds.with_suffix(".log"))
+        self._engines[request.name] = engine
         try:
-            if want.placement.device == "cpu":
+            if request.placement.device == "cpu":
                 await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
             else:
                 async with gpu_turn:
                     await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
         except EngineFailed as failure:
-            del self._engines[want.name]
+            del self._engines[request.name]
             return failure
         except BaseException:
-            del self._engines[want.name]
+            del self._engines[request.name]
             raise
         return engine
 
@@ -154,7 +154,7 @@ class Pool:
                 self._host_lock.acquire(timeout=0)
             except filelock.Timeout as error:
                 if not wait:
-                    raise HostBusy("host.busy", **_shown(self._read_holder())) from error
+                    raise HostBusy("host.busy", **_holder_params(self._read_holder())) from error
                 await asyncio.sleep(HOST_POLL_S)
         self._holder_file.write_text(json.dumps(asdict(holder)))
 
@@ -165,6 +165,6 @@ class Pool:
             return None
 
 
-def _shown(holder: Holder | None) -> dict[str, object]:
+def _holder_params(holder: Holder | None) -> dict[str, object]:
     holder = holder or Holder("?", "?", "?")
     return {"what": holder.what, "where": holder.where, "since": holder.since}

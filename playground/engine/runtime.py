@@ -84,8 +84,8 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
 def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, ...]]:
     """Each flag, and what it can be set to; nothing listed: not said."""
     # The probe's own text is part of the key: a newer one may ask for more.
-    asked = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
-    cached = config.state / "runtimes" / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
+    key = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
+    cached = config.state / "runtimes" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     try:
         flags: Any = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -25,8 +25,8 @@ PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
 def parse(page: str) -> Counters:
     """None for what the page lacks."""
-    wanted = (*SAMPLES.values(), PER_POSITION)
-    lines = [line for line in page.splitlines() if line.startswith(wanted)]
+    names = (*SAMPLES.values(), PER_POSITION)
+    lines = [line for line in page.splitlines() if line.startswith(names)]
     sums: dict[str, float] = {}
     positions: dict[int, float] = {}
     for family in text_string_to_metric_families("\n".join(lines) + "\n"):

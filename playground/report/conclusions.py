@@ -50,7 +50,7 @@ def conclusions(run: Run) -> list[Conclusion]:
 
 def _verdicts(run: Run, verdicts: Sequence[Verdict], sent: Sequence[int], *, ended: bool) -> Iterator[Conclusion]:
     plan = run.measurement
-    source = run.asked if plan is not None and isinstance(plan.prompts, str) else None
+    source = run.title if plan is not None and isinstance(plan.prompts, str) else None
     overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
     for verdict in verdicts:
         yield Conclusion("headline", headline(verdict, sent, source))

@@ -35,7 +35,7 @@ def html_report(run: Run, locale: Locale = "en") -> str:
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
     """A sweep likewise: what it comes to, a line a point, the charts."""
     analysis = SweepAnalysis.of(sweep)
-    head = f"<p>{escape(' · '.join(part for part in (sweep.asked, sweep.preset) if part))}</p>"
+    head = f"<p>{escape(' · '.join(part for part in (sweep.title, sweep.preset) if part))}</p>"
     sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
     lines = [f"<p><strong>{escape(sentence)}</strong></p>" for sentence in sentences]
     body = [head, *lines, _table(*point_table(analysis, locale)), *_started_from(sweep)]

@@ -95,7 +95,7 @@ class Comparison:
         plan = self.run.measurement
         if plan is None:
             return
-        if self.run.workload.objective == "goodput" and not plan.limits.given:
+        if self.run.workload.objective == "goodput" and not plan.limits.is_set:
             raise InvalidInput("measurement.goodput_needs_limits")
         harness.check(plan.harness)
         if isinstance(plan.prompts, SyntheticPrompts):

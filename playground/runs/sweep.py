@@ -107,7 +107,7 @@ class SweepRun:
     @property
     def title(self) -> str:
         """Says what holds the engines."""
-        return self.sweep.asked
+        return self.sweep.title
 
     @property
     def remaining_s(self) -> float | None:

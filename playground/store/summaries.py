@@ -102,7 +102,7 @@ def _summary(saved: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSetti
         mode=mode,
         status=saved.status,
         preset=saved.preset,
-        prompt=saved.asked,
+        prompt=saved.title,
         labels=tuple(label for label, _ in sides),
         models=tuple(models),
     )

@@ -26,10 +26,10 @@ BISECTIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class SideAccuracy:
-    """Of `asked` tasks a side answered `answered` and got `right` right. `interval`: Wilson's, 95%, as a share."""
+    """Of `total` tasks a side answered `answered` and got `right` right. `interval`: Wilson's, 95%, as a share."""
 
     side: int
-    asked: int
+    total: int
     answered: int
     right: int
     interval: tuple[float, float] | None
@@ -73,11 +73,11 @@ def accuracy_of(evidence: AccuracyEvidence) -> Accuracy:
     scores = [
         [
             None if answer is None else is_right(task, answer)
-            for task, answer in zip(evidence.tasks, own, strict=True)
+            for task, answer in zip(evidence.tasks, answers, strict=True)
         ]
-        for own in evidence.answers
+        for answers in evidence.answers
     ]
-    sides = tuple(side_accuracy(index, own) for index, own in enumerate(scores))
+    sides = tuple(side_accuracy(index, side_scores) for index, side_scores in enumerate(scores))
     return Accuracy(sides, tuple(accuracy_difference(index, scores) for index in range(1, len(scores))))
 
 
@@ -91,12 +91,12 @@ def side_accuracy(index: int, scores: Sequence[bool | None]) -> SideAccuracy:
 def accuracy_difference(index: int, scores: Sequence[Sequence[bool | None]]) -> AccuracyDifference:
     """Of that side against the first. `scores`: every side's, in the same order of tasks."""
     pairs = [
-        (base, own)
-        for base, own in zip(scores[0], scores[index], strict=True)
-        if base is not None and own is not None
+        (base, side)
+        for base, side in zip(scores[0], scores[index], strict=True)
+        if base is not None and side is not None
     ]
-    gained = sum(own and not base for base, own in pairs)
-    lost = sum(base and not own for base, own in pairs)
+    gained = sum(side and not base for base, side in pairs)
+    lost = sum(base and not side for base, side in pairs)
     interval = tango(gained, lost, len(pairs)) if pairs else None
     return AccuracyDifference(index, 0, len(pairs), gained, lost, interval, mcnemar(gained, lost))
 
@@ -168,18 +168,20 @@ def statements(run: Run) -> list[Message]:
     if accuracy is None:
         return []
     labels = [side.label for side in run.sides]
-    told = [_told_side(side, labels[side.side]) for side in accuracy.sides]
-    return told + [told_difference(one, labels) for one in accuracy.differences if one.compared]
+    messages = [_side_statement(side, labels[side.side]) for side in accuracy.sides]
+    return messages + [
+        difference_statement(difference, labels) for difference in accuracy.differences if difference.compared
+    ]
 
 
-def _told_side(side: SideAccuracy, label: str) -> Message:
+def _side_statement(side: SideAccuracy, label: str) -> Message:
     if not side.answered:
-        return Message("accuracy.unknown", {"side": label, "asked": side.asked})
-    whole = side.answered == side.asked
-    return Message("accuracy.side" if whole else "accuracy.side_partly", counted(side, label))
+        return Message("accuracy.unknown", {"side": label, "asked": side.total})
+    whole = side.answered == side.total
+    return Message("accuracy.side" if whole else "accuracy.side_partly", side_params(side, label))
 
 
-def counted(side: SideAccuracy, label: str) -> dict[str, object]:
+def side_params(side: SideAccuracy, label: str) -> dict[str, object]:
     """A sentence's parameters, of a side that answered; shares in percent."""
     assert side.interval is not None
     assert side.share is not None
@@ -188,14 +190,14 @@ def counted(side: SideAccuracy, label: str) -> dict[str, object]:
         "side": label,
         "right": side.right,
         "answered": side.answered,
-        "asked": side.asked,
+        "asked": side.total,
         "share": 100 * side.share,
         "low": 100 * low,
         "high": 100 * high,
     }
 
 
-def told_difference(difference: AccuracyDifference, labels: Sequence[str]) -> Message:
+def difference_statement(difference: AccuracyDifference, labels: Sequence[str]) -> Message:
     """Of a difference over at least one task: who is more accurate, and how sure that is."""
     assert difference.interval is not None
     assert difference.difference is not None

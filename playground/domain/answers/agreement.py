@@ -57,8 +57,8 @@ class GreedyAgreement:
         if not self.differences:
             return Message("outputs.identical", counts)
         earliest = min(difference.at.position for difference in self.differences)
-        shown = {"differ": len(self.differences), "after": earliest, "cause": self._cause()}
-        return Message("outputs.diverge", counts | shown)
+        details = {"differ": len(self.differences), "after": earliest, "cause": self._cause()}
+        return Message("outputs.diverge", counts | details)
 
     def _cause(self) -> Message:
         near, real, unknown = (self.count(kind) for kind in ("near-tie", "real difference", "unknown"))
@@ -93,11 +93,13 @@ def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]
     trials = [side.trials[0].requests if side.trials else [] for side in run.sides]
     conversations = list(dict.fromkeys(trace.conversation for trace in trials[0]))
     answers: list[dict[Conversation, TokenIds]] = [{} for _ in trials]
-    for own, requests in zip(answers, trials, strict=True):
+    for side_answers, requests in zip(answers, trials, strict=True):
         for trace in requests:
             if trace.ended and trace.problem is None and trace.token_ids is not None:
-                own.setdefault(trace.conversation, trace.token_ids)
-    return conversations, [[own.get(conversation) for conversation in conversations] for own in answers]
+                side_answers.setdefault(trace.conversation, trace.token_ids)
+    return conversations, [
+        [side_answers.get(conversation) for conversation in conversations] for side_answers in answers
+    ]
 
 
 def run_agreements(run: Run) -> list[Agreement]:
@@ -122,7 +124,7 @@ def agreements(
     others = range(1, len(answers))
     if temperature == 0:
         return [_greedy(answers, evidence, dtypes, side) for side in others]
-    drawn = {own.side: [ids for ids in own.answers if ids is not None] for own in evidence.repeats}
+    drawn = {repeats.side: [ids for ids in repeats.answers if ids is not None] for repeats in evidence.repeats}
     return [
         SampledAgreement(side, 0, check_sampled(drawn[0], drawn[side]))
         for side in others
@@ -134,7 +136,7 @@ def _greedy(
     answers: Sequence[Sequence[TokenIds | None]], evidence: OutputEvidence, dtypes: Sequence[str | None], side: int
 ) -> GreedyAgreement:
     nats = max(near_tie_nats(dtypes[0]), near_tie_nats(dtypes[side]))
-    tops = {(one.side, one.prompt, one.position): one.top for one in evidence.logprobs}
+    tops = {(entry.side, entry.prompt, entry.position): entry.top for entry in evidence.logprobs}
 
     def explained(divergence: Divergence) -> Difference:
         place = (divergence.pair, divergence.position)
@@ -154,7 +156,7 @@ def near_tie_nats(dtype: str | None) -> float:
 def dtype_of(side: SideRecord) -> str | None:
     """The type that the settings tell the engine to compute in; None if the engine chooses."""
     words = shlex.split(side.command)
-    given = [after for word, after in pairwise(words) if word == "--dtype"]
-    own = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None
-    dtype = given[-1] if given else own
+    flags = [value for word, value in pairwise(words) if word == "--dtype"]
+    knob = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None
+    dtype = flags[-1] if flags else knob
     return dtype if dtype in NEAR_TIE_NATS else None

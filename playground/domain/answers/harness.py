@@ -15,7 +15,7 @@ from playground.domain.record.evidence import HarnessScores
 from playground.domain.record.run import Run
 from playground.domain.stats.intervals import half_width
 
-from .accuracy import accuracy_difference, counted, side_accuracy, told_difference
+from .accuracy import accuracy_difference, difference_statement, side_accuracy, side_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,20 @@ class Mean:
 
 def graded(scores: HarnessScores) -> bool:
     """Whether a score says more, or something else, than right or wrong."""
-    return not scores.higher_is_better or any(score not in (None, 0, 1) for own in scores.scores for score in own)
+    return not scores.higher_is_better or any(
+        score not in (None, 0, 1) for side_scores in scores.scores for score in side_scores
+    )
 
 
 def means(scores: HarnessScores) -> list[Mean | None]:
     """Each side's."""
-    return [Mean.of([score for score in own if score is not None]) for own in scores.scores]
+    return [Mean.of([score for score in side_scores if score is not None]) for side_scores in scores.scores]
 
 
 def mean_difference(scores: HarnessScores, side: int) -> Mean | None:
     """A side's scores less the first side's, over the questions that both have."""
     pairs = zip(scores.scores[0], scores.scores[side], strict=True)
-    return Mean.of([own - base for base, own in pairs if base is not None and own is not None])
+    return Mean.of([score - base for base, score in pairs if base is not None and score is not None])
 
 
 def harness_statements(run: Run) -> list[Message]:
@@ -59,8 +61,8 @@ def harness_statements(run: Run) -> list[Message]:
     if evidence is None:
         return []
     labels = [side.label for side in run.sides]
-    told = [sentence for scores in evidence.scores for sentence in _statements(scores, labels)]
-    return told + ([] if evidence.problem is None else [evidence.problem])
+    messages = [sentence for scores in evidence.scores for sentence in _statements(scores, labels)]
+    return messages + ([] if evidence.problem is None else [evidence.problem])
 
 
 def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Message]:
@@ -68,23 +70,23 @@ def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Messag
     if graded(scores):
         for label, mean in zip(labels, means(scores), strict=True):
             if mean is not None:
-                yield _told_mean("harness.mean", mean, {**what, "side": label})
+                yield _mean_statement("harness.mean", mean, {**what, "side": label})
         for index, label in enumerate(labels[1:], 1):
             if (mean := mean_difference(scores, index)) is not None:
                 params = {**what, "side": label, "baseline": labels[0]}
-                yield _told_mean("harness.mean_difference", mean, params)
+                yield _mean_statement("harness.mean_difference", mean, params)
         return
-    right = [[None if score is None else score == 1 for score in own] for own in scores.scores]
+    right = [[None if score is None else score == 1 for score in side_scores] for side_scores in scores.scores]
     for index, label in enumerate(labels):
         side = side_accuracy(index, right[index])
         if side.answered:
-            yield Message("harness.side", {**what, **counted(side, label)})
+            yield Message("harness.side", {**what, **side_params(side, label)})
     for index in range(1, len(labels)):
         difference = accuracy_difference(index, right)
         if difference.compared:
-            yield Message("harness.difference", {**what, "statement": told_difference(difference, labels)})
+            yield Message("harness.difference", {**what, "statement": difference_statement(difference, labels)})
 
 
-def _told_mean(sentence: str, mean: Mean, params: dict[str, object]) -> Message:
+def _mean_statement(sentence: str, mean: Mean, params: dict[str, object]) -> Message:
     low, high = mean.interval
     return Message(sentence, {**params, "mean": mean.value, "n": mean.n, "low": low, "high": high})

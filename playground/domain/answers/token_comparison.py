@@ -134,8 +134,8 @@ class SampledCheck:
         if self.detectable_shift is None:
             return Message("outputs.cannot_tell", params)
         # A shift of 10 points is what a reader would call small.
-        wanted = samples_needed(0.1, len(self.distances))
-        return Message("outputs.alike", params | {"shift": 100 * self.detectable_shift, "wanted": wanted})
+        needed = samples_needed(0.1, len(self.distances))
+        return Message("outputs.alike", params | {"shift": 100 * self.detectable_shift, "wanted": needed})
 
 
 def check_sampled(

@@ -19,7 +19,16 @@ from playground.domain.stats.ratios import Ratio, mean, quotient
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
 
-from .ratios import asked, latencies, latency_ratio, mean_answer, mean_of, measured_at, speed_up, speed_ups
+from .ratios import (
+    conversations_of,
+    latencies,
+    latency_ratio,
+    mean_answer,
+    mean_of,
+    measured_at,
+    speed_up,
+    speed_ups,
+)
 
 ClaimName = Literal["batching", "table", "useful_k", "under_load", "continuous", "gpu_memory", "short_requests"]
 Standing = Literal["holds", "does not hold", "can't be said here"]
@@ -53,7 +62,7 @@ class ClaimedFigure:
             return "can't be said here"
         return "holds" if (low > self.bound) == (self.least is not None) else "does not hold"
 
-    def told(self) -> Message:
+    def message(self) -> Message:
         """As "1.87x (1.75-1.99)"."""
         if self.ratio is None:
             return Message("claim.unknown")
@@ -63,7 +72,7 @@ class ClaimedFigure:
     def why_open(self) -> Message:
         if self.ratio is None:
             return Message("claim.figure_missing", {"least": MIN_ROUNDS})
-        return Message("claim.straddles", {"figure": self.told(), "bound": self.bound})
+        return Message("claim.straddles", {"figure": self.message(), "bound": self.bound})
 
 
 Figures = dict[str, ClaimedFigure]
@@ -111,8 +120,8 @@ def judged(name: ClaimName, figures: Figures) -> Claimed:
     reason = None
     if standing == "can't be said here":
         reason = next(figure.why_open() for figure in figures.values() if figure.standing == standing)
-    told: dict[str, object] = {key: figure.told() for key, figure in figures.items()}
-    return Claimed(Message(f"claim.says_{name}"), Message(f"claim.measured_{name}", told), standing, reason)
+    params: dict[str, object] = {key: figure.message() for key, figure in figures.items()}
+    return Claimed(Message(f"claim.says_{name}"), Message(f"claim.measured_{name}", params), standing, reason)
 
 
 def _batching(run: Run) -> Figures:
@@ -177,7 +186,7 @@ def _short_requests(sweep: Sweep) -> Figures:
     runs = [point.run for point in sweep.points]
     if len(runs) != 2 or runs[0] is None or runs[1] is None:
         return {"starved": ClaimedFigure(None, least=7.5), "helped": ClaimedFigure(None, most=1.0)}
-    latency = mean_of(asked(runs[0]) & asked(runs[1]))
+    latency = mean_of(conversations_of(runs[0]) & conversations_of(runs[1]))
     plain = runs[0].sides[0].label
     alone, among = (Ratio.of_values([row[plain] for row in latencies(run, latency)]) for run in runs if run)
     return {

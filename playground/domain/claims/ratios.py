@@ -21,7 +21,7 @@ Latency = Callable[[Trial, LoadProfile], float | None]
 
 def speed_up(run: Run, side: int = 1, over: int = 0, by: Objective | None = None) -> Ratio | None:
     """Of one side over another, each by its position; by the workload's objective or another one."""
-    values = [each.values for each in rounds_of(run, by)]
+    values = [round_.values for round_ in rounds_of(run, by)]
     return _compared(run, values, side, over, by or run.workload.objective)
 
 
@@ -88,6 +88,6 @@ def _end_ms(trace: RequestTrace) -> float | None:
     return trace.sent_ms + trace.chunks[-1].ms if trace.chunks and trace.problem is None else None
 
 
-def asked(run: Run) -> set[Conversation]:
+def conversations_of(run: Run) -> set[Conversation]:
     """Everything that any of its requests asked."""
     return {trace.conversation for side in run.sides for trace in side.requests}

@@ -42,34 +42,34 @@ def issues(
     need = need_of(settings)
     if need is None:
         return [FitIssue(Message("preflight.no_length"), "unknown")]
-    found = _too_long(settings, models[0])
+    context_issues = _too_long(settings, models[0])
     if alone := _alone(settings, models, place, need):
-        return [*found, replace(alone, remedies=remedies(settings, place, need_of))]
+        return [*context_issues, replace(alone, remedies=remedies(settings, place, need_of))]
     beside = _beside(settings, place, need, before)
-    return [*found, beside] if beside else found
+    return [*context_issues, beside] if beside else context_issues
 
 
 def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tuple[Changes, ...]:
     """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
     candidates = list(_changes(settings, place, need_of))
-    found: list[Changes] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
-    if not found:
-        found += (
+    fitting: list[Changes] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
+    if not fitting:
+        fitting += (
             (change, shorter)
             for change in candidates
             for shorter in _shorter(need_of(change.apply(settings)))
             if _fits(settings, (change, shorter), need_of)
         )
     # Of several values of one setting the first is the nearest.
-    nearest = {remedy[0].key: remedy for remedy in reversed(found)}
-    return tuple(remedy for remedy in found if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
+    nearest = {remedy[0].key: remedy for remedy in reversed(fitting)}
+    return tuple(remedy for remedy in fitting if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
 
 
 def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
-    asked, longest = settings.knobs.max_model_len, target.shape.context
-    if asked is None or longest is None or asked <= longest:
+    requested, longest = settings.knobs.max_model_len, target.shape.context
+    if requested is None or longest is None or requested <= longest:
         return []
-    problem = Message("preflight.longer_than_model", {"asked": asked, "longest": longest})
+    problem = Message("preflight.longer_than_model", {"asked": requested, "longest": longest})
     return [FitIssue(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]
 
 
@@ -78,8 +78,8 @@ def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom,
     if need.fits:
         return None
     loaded = need.weights + need.draft_weights
-    told = place.device.kind == "cpu" or settings.knobs.kv_cache_memory_bytes is not None
-    room = need.kv_available if told else need.budget - loaded
+    fixed_cache = place.device.kind == "cpu" or settings.knobs.kv_cache_memory_bytes is not None
+    room = need.kv_available if fixed_cache else need.budget - loaded
     facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
     if loaded > need.budget:
         facts |= {"weights": loaded / GIB}
@@ -97,22 +97,26 @@ def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
     online = (settings.knobs.quantization, getattr(settings.speculation, "quantization", None))
     return not settings.extra_flags and all(
         not model.shape.multimodal
-        and (model.tensors is not None if model.shape.quantization else asked is None or asked in ONLINE_BITS)
-        for model, asked in zip(models, online, strict=False)
+        and (
+            model.tensors is not None
+            if model.shape.quantization
+            else quantization is None or quantization in ONLINE_BITS
+        )
+        for model, quantization in zip(models, online, strict=False)
     )
 
 
 def _beside(settings: EngineSettings, place: DeviceRoom, need: Need, before: Sequence[Need]) -> FitIssue | None:
     """vLLM refuses to start where less is free than it may take."""
     device = place.device
-    taken = sum(each.reserved for each in before)
+    taken = sum(other.reserved for other in before)
     contexts = CONTEXT_BYTES * len(before) if device.kind == "cuda" else 0
     left, free = device.total_bytes - taken - contexts, device.free_bytes - taken - contexts
     facts: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
     if before and need.claim > left:
         facts |= {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
         # An engine that fills its share of the card takes exactly that.
-        exact = device.kind == "cuda" and all(each.reserved == each.budget for each in before)
+        exact = device.kind == "cuda" and all(other.reserved == other.budget for other in before)
         certain = exact and need.claim > left + contexts and not settings.extra_flags
         share = math.floor(100 * left / device.total_bytes) / 100
         enough = device.kind == "cuda" and need.total <= share * device.total_bytes

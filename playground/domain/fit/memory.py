@@ -177,9 +177,9 @@ def full_length(settings: EngineSettings, shape: ModelShape) -> int | None:
 
 def engine_dtype(settings: EngineSettings, shape: ModelShape) -> str:
     """`auto` takes the model's own, and bfloat16 for one that is stored in float32, as vLLM does."""
-    asked = settings.knobs.dtype
-    if asked is not None and asked != "auto":
-        return asked
+    dtype = settings.knobs.dtype
+    if dtype is not None and dtype != "auto":
+        return dtype
     return "bfloat16" if shape.dtype == "float32" else shape.dtype
 
 
@@ -210,16 +210,18 @@ def _kv_of_all(
     dtype, tp = engine_dtype(settings, shape), settings.knobs.tensor_parallel_size or 1
     element = kv_element_bytes(settings.knobs.kv_cache_dtype, dtype)
     batched, _ = batch_of(settings, device)
-    own = -(
+    target_kv = -(
         -kv_bytes(shape, length, element, batched=batched, tp=tp) // (settings.knobs.pipeline_parallel_size or 1)
     )
     if settings.speculation.target_layers:
-        own += own * shape.mtp_layers // shape.layers
+        target_kv += target_kv * shape.mtp_layers // shape.layers
     if draft is None:
-        return own
-    asked = getattr(settings.speculation, "kv_cache_dtype", None) or settings.knobs.kv_cache_dtype
+        return target_kv
+    draft_cache_dtype = getattr(settings.speculation, "kv_cache_dtype", None) or settings.knobs.kv_cache_dtype
     draft_tp = getattr(settings.speculation, "draft_tensor_parallel_size", None) or tp
-    return own + kv_bytes(draft.shape, length, kv_element_bytes(asked, dtype), batched=batched, tp=draft_tp)
+    return target_kv + kv_bytes(
+        draft.shape, length, kv_element_bytes(draft_cache_dtype, dtype), batched=batched, tp=draft_tp
+    )
 
 
 def _draft_weights(settings: EngineSettings, draft: Model | None, dtype: str) -> int:
@@ -227,8 +229,8 @@ def _draft_weights(settings: EngineSettings, draft: Model | None, dtype: str) ->
     if draft is None:
         return 0
     parts = getattr(settings.speculation, "draft_tensor_parallel_size", None)
-    asked = getattr(settings.speculation, "quantization", None)
-    whole = weight_bytes(draft.shape, draft.tensors, dtype=dtype, quantization=asked)
+    quantization = getattr(settings.speculation, "quantization", None)
+    whole = weight_bytes(draft.shape, draft.tensors, dtype=dtype, quantization=quantization)
     return whole // (parts or settings.knobs.tensor_parallel_size or 1)
 
 

@@ -87,16 +87,16 @@ def check(
     method = settings.speculation.method
     if method == "off":
         return Pair(method)
-    found = [*_method(settings, target, runtime), *_sampling(sampling)]
+    issues = [*_method(settings, target, runtime), *_sampling(sampling)]
     if draft is None:
-        return Pair(method, tuple(found))
+        return Pair(method, tuple(issues))
     equal = _equal_ids(target.tokens, draft.tokens)
     if isinstance(settings.speculation, DraftModel):
-        found += _vocabulary(settings.speculation, target, draft, runtime, equal)
-        found += _writing(target.tokens, draft.tokens)
-        found += _sizes(target.model, draft.model)
-    found += _contexts(settings, target.model, draft.model)
-    return Pair(method, tuple(found), equal, _ratio(target.model, draft.model))
+        issues += _vocabulary(settings.speculation, target, draft, runtime, equal)
+        issues += _writing(target.tokens, draft.tokens)
+        issues += _sizes(target.model, draft.model)
+    issues += _contexts(settings, target.model, draft.model)
+    return Pair(method, tuple(issues), equal, _ratio(target.model, draft.model))
 
 
 def _method(settings: EngineSettings, target: Partner, runtime: Abilities) -> list[FitIssue]:
@@ -157,16 +157,16 @@ def _writing(target: Tokens | None, draft: Tokens | None) -> list[FitIssue]:
     """What makes the same text other tokens, or another prompt."""
     if target is None or draft is None:
         return []
-    found: list[FitIssue] = []
+    issues: list[FitIssue] = []
     if target.merges != draft.merges:
-        found.append(FitIssue(Message("preflight.merges"), "warning"))
+        issues.append(FitIssue(Message("preflight.merges"), "warning"))
     if target.added != draft.added:
         names = sorted(name for name, _ in set(target.added.items()) ^ set(draft.added.items()))
         more = {"count": len(names), "examples": ", ".join(names[:3])}
-        found.append(FitIssue(Message("preflight.added_tokens", more), "warning"))
+        issues.append(FitIssue(Message("preflight.added_tokens", more), "warning"))
     if target.chat_template and draft.chat_template and target.chat_template != draft.chat_template:
-        found.append(FitIssue(Message("preflight.chat_template"), "note"))
-    return found
+        issues.append(FitIssue(Message("preflight.chat_template"), "note"))
+    return issues
 
 
 def _sizes(target: Model | None, draft: Model | None) -> list[FitIssue]:
@@ -182,8 +182,8 @@ def _contexts(settings: EngineSettings, target: Model | None, draft: Model | Non
     if target is None or draft is None:
         return []
     longest = full_length(settings, target.shape)
-    given = getattr(settings.speculation, "max_model_len", None)
-    known = [length for length in (draft.shape.context, given) if length is not None]
+    limit = getattr(settings.speculation, "max_model_len", None)
+    known = [length for length in (draft.shape.context, limit) if length is not None]
     if longest is None or not known or min(known) >= longest:
         return []
     return [FitIssue(Message("preflight.draft_context", {"draft": min(known), "target": longest}), "warning")]

@@ -91,8 +91,8 @@ class ModelShape:
         if self.experts is None:
             return self.layers * (self._attention + dense)
         experts = self.experts
-        each = 3 * self.hidden * experts.intermediate
-        sparse = (experts.routed + experts.shared) * each + self.hidden * experts.routed
+        per_expert = 3 * self.hidden * experts.intermediate
+        sparse = (experts.routed + experts.shared) * per_expert + self.hidden * experts.routed
         layers = experts.dense_layers * dense + (self.layers - experts.dense_layers) * sparse
         return self.layers * self._attention + layers
 
@@ -152,10 +152,10 @@ def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
 
 def _size(value: Any, least: int = 1) -> int:
     """Raises ValueError, TypeError or OverflowError where it is none."""
-    found = int(value)
-    if not least <= found <= LARGEST_SIZE:
-        raise ValueError(f"{found} is no size")
-    return found
+    size = int(value)
+    if not least <= size <= LARGEST_SIZE:
+        raise ValueError(f"{size} is no size")
+    return size
 
 
 def _has_own_state(key: str) -> bool:
@@ -165,8 +165,8 @@ def _has_own_state(key: str) -> bool:
 
 def _dtype(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
     names = (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))
-    found = next((str(name).removeprefix("torch.") for name in names if name), "bfloat16")
-    return found if found in FLOAT_BYTES else "bfloat16"
+    dtype = next((str(name).removeprefix("torch.") for name in names if name), "bfloat16")
+    return dtype if dtype in FLOAT_BYTES else "bfloat16"
 
 
 def _context(text: Mapping[str, Any]) -> int | None:
@@ -222,6 +222,6 @@ def _experts(text: Mapping[str, Any], layers: int) -> Experts | None:
 
 def _bits(quantization: Mapping[str, Any]) -> int:
     """Of one quantized weight."""
-    if given := quantization.get("bits") or quantization.get("w_bit"):
-        return _size(given)
+    if bits := quantization.get("bits") or quantization.get("w_bit"):
+        return _size(bits)
     return 4 if quantization.get("load_in_4bit") or "fp4" in str(quantization.get("quant_method")) else 8

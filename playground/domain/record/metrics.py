@@ -139,9 +139,9 @@ def acceptance_between(before: Counters | None, after: Counters | None) -> Accep
 
 def acceptance_of(trials: Sequence[Trial]) -> Acceptance | None:
     """Over all trials together; None if it is unknown for any of them."""
-    each = [acceptance_between(trial.before, trial.after) for trial in trials]
-    known = [acceptance for acceptance in each if acceptance is not None]
-    return reduce(add, known) if known and len(known) == len(each) else None
+    acceptances = [acceptance_between(trial.before, trial.after) for trial in trials]
+    known = [acceptance for acceptance in acceptances if acceptance is not None]
+    return reduce(add, known) if known and len(known) == len(acceptances) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +201,12 @@ def _figures(
 ) -> SideFigures:
     """Figures of all requests that produced at least one token; errors are counted by kind."""
     traces = [trace for trial in trials for trace in trial]
-    each = [request_figures(trace) for trace in traces]
+    per_request = [request_figures(trace) for trace in traces]
     span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
     # Of a request that failed before its first token it is known that none came.
-    streamed = [figures for figures, trace in zip(each, traces, strict=True) if trace.chunks or not trace.problem]
+    streamed = [
+        figures for figures, trace in zip(per_request, traces, strict=True) if trace.chunks or not trace.problem
+    ]
     counted = [figures.output_tokens for figures in streamed]
     tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
     prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
@@ -218,19 +220,19 @@ def _figures(
         per_step = 1.0 if speculates is False and tokens else None
     finished = [trace.ended and trace.problem is None for trace in traces]
     return SideFigures(
-        ttft_ms=Distribution.of(_known(figures.ttft_ms for figures in each)),
-        tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in each)),
+        ttft_ms=Distribution.of(_known(figures.ttft_ms for figures in per_request)),
+        tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in per_request)),
         itl_ms=None
         if any(figures.itl_ms is None for figures in streamed)
         else Distribution.of([gap for figures in streamed for gap in figures.itl_ms or ()]),
-        chunk_gap_ms=Distribution.of([gap for figures in each for gap in figures.chunk_gap_ms]),
-        e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in each)),
+        chunk_gap_ms=Distribution.of([gap for figures in per_request for gap in figures.chunk_gap_ms]),
+        e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in per_request)),
         output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,
         total_tokens_per_s=(tokens + known_prompts) / span_ms * 1000
         if tokens and known_prompts is not None and span_ms
         else None,
         requests_per_s=sum(finished) / span_ms * 1000 if any(finished) and span_ms else None,
-        goodput_requests_per_s=goodput(trials, limits) if limits is not None and limits.given else None,
+        goodput_requests_per_s=goodput(trials, limits) if limits is not None and limits.is_set else None,
         acceptance_rate=acceptance.rate if acceptance else None,
         acceptance_rate_per_position=acceptance.per_position if acceptance else None,
         mean_acceptance_length=acceptance.mean_length if acceptance else None,
@@ -239,7 +241,7 @@ def _figures(
         output_tokens=tokens,
         requests=len(traces),
         errors=dict(Counter(trace.problem.message_id for trace in traces if trace.problem)),
-        approximate=any(figures.approximate for figures in each),
+        approximate=any(figures.approximate for figures in per_request),
     )
 
 
@@ -284,14 +286,14 @@ def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits
         return goodput([traces], limits)
     if any(trace.problem for trace in traces):
         return None
-    each = [request_figures(trace) for trace in traces]
+    per_request = [request_figures(trace) for trace in traces]
     if objective == "throughput":
-        counted = _known(figures.output_tokens for figures in each)
+        counted = _known(figures.output_tokens for figures in per_request)
         span_ms = _span_ms(traces)
-        return sum(counted) / span_ms * 1000 if span_ms and len(counted) == len(each) else None
+        return sum(counted) / span_ms * 1000 if span_ms and len(counted) == len(per_request) else None
     if objective == "tpot":
-        values = [figures.tpot_ms for figures in each if figures.output_tokens != 1]
+        values = [figures.tpot_ms for figures in per_request if figures.output_tokens != 1]
     else:
-        values = [figures.ttft_ms for figures in each]
+        values = [figures.ttft_ms for figures in per_request]
     known = _known(values)
     return fmean(known) if known and len(known) == len(values) else None

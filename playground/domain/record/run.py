@@ -87,9 +87,9 @@ class Run:
     harness: HarnessEvidence | None = None
 
     @property
-    def asked(self) -> str:
+    def title(self) -> str:
         """In a few words: the prompt, or the name of the set or file that took its place."""
-        given = self.measurement.prompts if self.measurement is not None else None
-        if isinstance(given, SyntheticPrompts):
-            return f"{given.count} x {given.input_tokens} tokens"
-        return given.rsplit("/", 1)[-1] if given is not None else self.workload.prompt
+        prompts = self.measurement.prompts if self.measurement is not None else None
+        if isinstance(prompts, SyntheticPrompts):
+            return f"{prompts.count} x {prompts.input_tokens} tokens"
+        return prompts.rsplit("/", 1)[-1] if prompts is not None else self.workload.prompt

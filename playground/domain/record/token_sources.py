@@ -85,19 +85,19 @@ def _fillings(
     size: int, first_chunk: bool, grown: Sequence[int], may_cut: bool
 ) -> Iterator[tuple[int, list[bool] | None]]:
     """Ways to fill one chunk: how many of the coming steps it takes, and its colouring (None: several)."""
-    own = [False] if first_chunk else []
-    room = size - len(own)
+    prefill = [False] if first_chunk else []
+    room = size - len(prefill)
     taken: list[bool] = []
     for count in range(len(grown) + 1):
         spare = room - len(taken)
         if spare < 0:
             break
         # Tokens of other steps could stand before, between or after the taken ones.
-        yield count, own + taken + [False] * spare if count == 0 or spare == 0 else None
+        yield count, prefill + taken + [False] * spare if count == 0 or spare == 0 else None
         if count == len(grown):
             break
         if may_cut and count == len(grown) - 1 and 0 < spare <= grown[count]:
-            yield count + 1, own + taken + [True] * spare if spare == 1 else None
+            yield count + 1, prefill + taken + [True] * spare if spare == 1 else None
         taken = taken + [True] * grown[count] + [False]
 
 

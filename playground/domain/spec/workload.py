@@ -80,5 +80,5 @@ class Limits(Frozen):
     e2el_ms: Annotated[float, Field(gt=0)] | None = None
 
     @property
-    def given(self) -> bool:
+    def is_set(self) -> bool:
         return any(limit is not None for _, limit in self)

@@ -151,14 +151,14 @@ def _predicted(group: Sequence[SpeculationPoint], costs: Floats, k: int, sampled
     ks = np.array([float(point.k) for point in group])
     concurrency = group[0].concurrency
     # From one k, the line's two extremes: all cost fixed, and all of it proportional to k + 1.
-    one = costs.mean(axis=0)
-    extremes = [(one, np.zeros_like(one)), (one / (ks[0] + 1), one / (ks[0] + 1))]
+    mean_cost = costs.mean(axis=0)
+    extremes = [(mean_cost, np.zeros_like(mean_cost)), (mean_cost / (ks[0] + 1), mean_cost / (ks[0] + 1))]
     lines = [_line(ks, costs)] if len(set(ks)) > 1 else extremes
     speeds = [
         expected_speed_up(acceptance, coverage, np.maximum(base + slope * k, _floor(costs)))
         for base, slope in lines
     ]
-    ends = [np.quantile(each[1:], (0.025, 0.975)) if sampled else each[[0, 0]] for each in speeds]
+    ends = [np.quantile(row[1:], (0.025, 0.975)) if sampled else row[[0, 0]] for row in speeds]
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
     if len(lines) > 1:
         return Prediction(k, concurrency, "band", None, (low, high))

@@ -64,22 +64,22 @@ class Ratio:
         return Ratio(-self.log, self.error, self.degrees)
 
 
-def quotient(one: Ratio, other: Ratio) -> Ratio:
+def quotient(dividend: Ratio, divisor: Ratio) -> Ratio:
     """Of two that were measured independently of each other."""
-    error, degrees = _combined([one, other])
-    return Ratio(one.log - other.log, error, degrees)
+    error, degrees = _combined([dividend, divisor])
+    return Ratio(dividend.log - divisor.log, error, degrees)
 
 
 def mean(ratios: Sequence[Ratio]) -> Ratio:
     """Geometric mean of one or more that were measured independently of each other."""
     error, degrees = _combined(ratios)
-    return Ratio(fmean(each.log for each in ratios), error / len(ratios), degrees)
+    return Ratio(fmean(ratio.log for ratio in ratios), error / len(ratios), degrees)
 
 
 def _combined(ratios: Sequence[Ratio]) -> tuple[float, float]:
     """Standard error of their logs' sum, and its degrees of freedom (Welch 1947, Satterthwaite 1946)."""
-    variances = [each.error**2 for each in ratios]
+    variances = [ratio.error**2 for ratio in ratios]
     total = fsum(variances)
-    spread = fsum(own**2 / each.degrees for own, each in zip(variances, ratios, strict=True))
-    degrees = total**2 / spread if spread else min(each.degrees for each in ratios)
+    spread = fsum(variance**2 / ratio.degrees for variance, ratio in zip(variances, ratios, strict=True))
+    degrees = total**2 / spread if spread else min(ratio.degrees for ratio in ratios)
     return sqrt(total), degrees

@@ -59,7 +59,7 @@ def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
     """Each other side against the first. Empty for a race."""
     if run.measurement is None:
         return ()
-    values = [each.values for each in rounds]
+    values = [round_.values for round_ in rounds]
     baseline, *others = [side.label for side in run.sides]
     objective, target = run.workload.objective, run.measurement.target_width
     return tuple(compare(values, side, baseline, objective, target) for side in others)

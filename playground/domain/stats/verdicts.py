@@ -82,7 +82,7 @@ def compare(
         outcome, why = nothing
         return Verdict(side, baseline, metric, outcome, None, None, len(rounds), why)
     ours, theirs = _paired_logs(rounds, side, baseline, metric)
-    ratios = [own - other for own, other in zip(ours, theirs, strict=True)]
+    ratios = [log_side - log_base for log_side, log_base in zip(ours, theirs, strict=True)]
     count = len(ratios)
     if count < MIN_ROUNDS:
         reason = too_few(len(rounds), count)
@@ -148,11 +148,11 @@ def _paired_logs(
     ours: list[float] = []
     theirs: list[float] = []
     for values in rounds:
-        own, other = values.get(side), values.get(baseline)
-        if own is None or other is None or not (isfinite(own) and isfinite(other)) or min(own, other) <= 0:
+        value, base = values.get(side), values.get(baseline)
+        if value is None or base is None or not (isfinite(value) and isfinite(base)) or min(value, base) <= 0:
             continue
-        ours.append(sign * log(own))
-        theirs.append(sign * log(other))
+        ours.append(sign * log(value))
+        theirs.append(sign * log(base))
     return ours, theirs
 
 

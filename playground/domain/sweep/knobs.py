@@ -87,7 +87,7 @@ def changed(case: Case, name: str, value: Value, side: str | None) -> Case:
         if name in WORKLOAD_KNOBS:
             if side is not None:
                 raise InvalidInput("sweep.workload_has_no_side", knob=name, side=side)
-            profiled = next((each.label for each in case.sides if each.profile is not None), None)
+            profiled = next((known.label for known in case.sides if known.profile is not None), None)
             if profiled is not None and name in LOAD_KNOBS:
                 raise InvalidInput("sweep.own_profile", knob=name, side=profiled)
             return WORKLOAD_KNOBS[name](case, value)

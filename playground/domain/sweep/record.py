@@ -66,7 +66,7 @@ class Sweep:
         return self._planned
 
     @property
-    def asked(self) -> str:
+    def title(self) -> str:
         """In a few words: the knobs and how many values each has."""
         return " x ".join(f"{knob.key} ({len(knob.values)})" for knob in self.plan.knobs)
 

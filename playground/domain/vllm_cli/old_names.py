@@ -78,30 +78,32 @@ def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any
     of another shape than settings is left for their validation to refuse. Raises InvalidInput where the old name
     and the new one are both given and differ.
     """
-    made, notes = dict(settings), list[Message]()
-    places = [made]
+    modern, notes = dict(settings), list[Message]()
+    places = [modern]
     for group in ("knobs", "speculation"):
-        if isinstance(made.get(group), Mapping):
-            made[group] = dict(made[group])
-            places.append(made[group])
-    old = [(place, name) for place in places for name in place if _is_old(name, place is made.get("speculation"))]
+        if isinstance(modern.get(group), Mapping):
+            modern[group] = dict(modern[group])
+            places.append(modern[group])
+    old = [
+        (place, name) for place in places for name in place if _is_old(name, place is modern.get("speculation"))
+    ]
     for place, name in old:
-        notes += adopt(made, name, place.pop(name), where)
-    if isinstance(flags := made.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
+        notes += adopt(modern, name, place.pop(name), where)
+    if isinstance(flags := modern.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
         kept: list[str] = []
         for words in options(flags):
             name, value = split(words)
             if _is_old(name, False):
-                notes += adopt(made, name, value, where)
+                notes += adopt(modern, name, value, where)
             else:
                 kept += words
-        made["extra_flags"] = kept
-    knobs = made.get("knobs")
+        modern["extra_flags"] = kept
+    knobs = modern.get("knobs")
     for knob, names in OLD_VALUES.items():
         if isinstance(knobs, dict) and isinstance(value := knobs.get(knob), str) and value in names:
             knobs[knob] = names[value]
             notes.append(Message("old.value", {"key": knob, "old": value, "new": names[value]}))
-    return made, notes
+    return modern, notes
 
 
 def _is_old(name: str, in_speculation: bool) -> bool:

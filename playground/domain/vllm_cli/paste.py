@@ -61,34 +61,34 @@ def read(text: str) -> PastedSettings:
         raise InvalidInput("paste.too_long", limit=LONGEST)
     notes: list[Message] = []
     pairs = python_call.arguments(text) if python_call.is_python(text) else _of_command(text, notes)
-    made = _Collected()
+    collected = _Collected()
     for name, value in pairs:
-        made.take(name, value)
-    return made.finished(notes)
+        collected.take(name, value)
+    return collected.finished(notes)
 
 
 def _of_command(text: str, notes: list[Message]) -> list[tuple[str, Any]]:
     """The options after the program's name; the model of `vllm serve MODEL` is one of them."""
-    given = _after_program(words(text), notes)
+    arguments = _after_program(words(text), notes)
     model: list[tuple[str, Any]] = []
-    if given and not is_option(given[0]):
-        model = [("model", given.pop(0))]
+    if arguments and not is_option(arguments[0]):
+        model = [("model", arguments.pop(0))]
     pairs = []
-    for option in options(given):
+    for option in options(arguments):
         if not is_option(option[0]):
             raise InvalidInput("paste.stray", word=option[0][:60])
         pairs.append(split(option))
     return model + pairs
 
 
-def _after_program(given: list[str], notes: list[Message]) -> list[str]:
+def _after_program(arguments: list[str], notes: list[Message]) -> list[str]:
     at, environment = 0, []
-    while at < len(given) and (given[at] in PREFIXES or re.match(r"[A-Za-z_]\w*=", given[at])):
-        environment += [given[at].partition("=")[0]] if "=" in given[at] else []
+    while at < len(arguments) and (arguments[at] in PREFIXES or re.match(r"[A-Za-z_]\w*=", arguments[at])):
+        environment += [arguments[at].partition("=")[0]] if "=" in arguments[at] else []
         at += 1
     if environment:
         notes.append(Message("paste.environment", {"names": ", ".join(environment)}))
-    rest = given[at:]
+    rest = arguments[at:]
     if rest and rest[0] in ("docker", "podman"):
         image = next(
             (i for i, word in enumerate(rest) if "vllm" in word and ":" in word and "=" not in word), None
@@ -186,8 +186,8 @@ class _Collected:
         if "target" not in self.settings:
             raise InvalidInput("paste.no_model")
         settings, more = modernised(self.settings, WHERE)
-        made = validate(EngineSettings, settings, where=WHERE)
-        return PastedSettings(made, (*notes, *self.notes, *more))
+        engine = validate(EngineSettings, settings, where=WHERE)
+        return PastedSettings(engine, (*notes, *self.notes, *more))
 
 
 def _as_vllm_reads(speculation: dict[str, Any]) -> list[Message]:

@@ -25,9 +25,9 @@ def arguments(text: str) -> list[tuple[str, Any]]:
     call = _call(source)
     if len(call.args) > 1:
         raise InvalidInput("paste.positional", text=_typed(source, call.args[1]))
-    given = [("model", argument) for argument in call.args]
-    given += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
-    return [(name, _literal(source, name, node)) for name, node in given]
+    nodes = [("model", argument) for argument in call.args]
+    nodes += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
+    return [(name, _literal(source, name, node)) for name, node in nodes]
 
 
 def _call(source: str) -> ast.Call:

@@ -86,5 +86,5 @@ def change_label(change: Change) -> Message:
         return Message("change.speculation_off")
     if change.value is None:
         return Message("change.default", {"name": name})
-    shown = str(change.value).lower() if isinstance(change.value, bool) else change.value
-    return Message("change.set", {"name": name, "value": shown})
+    value = str(change.value).lower() if isinstance(change.value, bool) else change.value
+    return Message("change.set", {"name": name, "value": value})

@@ -186,7 +186,7 @@ def accuracy_document(run: Run) -> AccuracyDocument | None:
         "sides": [
             {
                 "side": labels[side.side],
-                "asked": side.asked,
+                "asked": side.total,
                 "answered": side.answered,
                 "right": side.right,
                 "interval": side.interval,

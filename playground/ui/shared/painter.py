@@ -131,7 +131,7 @@ class Painter:
         if run.measurement is not None:
             asked.append((say("measure.load", locale), _listed(run.measurement.profile)))
             asked.append((say("measure.good", locale), say(f"verdict.by_{run.workload.objective}", locale)))
-            if run.measurement.limits.given:
+            if run.measurement.limits.is_set:
                 asked[-1] = (asked[-1][0], f"{asked[-1][1]}, {_listed(run.measurement.limits)}")
         asked.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
         asked += [(side.label, _settings(side)) for side in run.sides]

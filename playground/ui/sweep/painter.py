@@ -50,7 +50,7 @@ class SweepPainter:
     def _outcome(self, analysis: SweepAnalysis) -> str:
         locale, sweep = self._locale, analysis.sweep
         done = sum(point.settled for point in sweep.points)
-        parts = [sweep.asked, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
+        parts = [sweep.title, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
         sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
         if sweep.status != "running":

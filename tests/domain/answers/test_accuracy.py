@@ -165,7 +165,7 @@ def test_shares_and_differences() -> None:
     """Tasks that a side did not answer count for neither its share nor the difference."""
     found = accuracy_of(evidence([RIGHT, RIGHT, WRONG, None, RIGHT], [RIGHT, WRONG, RIGHT, RIGHT, None]))
     first, second = found.sides
-    assert (first.asked, first.answered, first.right, first.share) == (5, 4, 3, 0.75)
+    assert (first.total, first.answered, first.right, first.share) == (5, 4, 3, 0.75)
     assert (second.answered, second.right, second.interval) == (4, 3, wilson(3, 4))
     (difference,) = found.differences
     assert (difference.compared, difference.gained, difference.lost, difference.difference) == (3, 1, 1, 0)
