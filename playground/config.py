@@ -37,12 +37,12 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_REQUEST_TIMEOUT_S": "a stream that is silent for this many seconds is given up",
 }
 
-# Never shown.
+# Error messages never contain the values of these.
 SECRET = ("PLAYGROUND_AUTH", "PLAYGROUND_ENDPOINT_KEYS")
 
 
 def _state_root() -> Path:
-    # Unix socket paths are short (107 bytes), and the lock is the host's, not a checkout's.
+    # A Unix socket's path has at most 107 bytes, and all checkouts on a host share one lock.
     return Path(tempfile.gettempdir()) / f"vllm-ab-playground-{os.getuid()}"
 
 
@@ -56,7 +56,7 @@ def _data_root() -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """What the host's owner decided. Seconds, GiB and paths as named."""
+    """The host's configuration. Names carry the units: seconds (`_s`) and GiB (`_gib`)."""
 
     db: Path = field(default_factory=lambda: _data_root() / "history.db")
     models: Path = field(default_factory=lambda: _cache_root() / "models")
@@ -86,7 +86,7 @@ class Config:
         return cls(**_read(environment))  # type: ignore[arg-type]
 
     def endpoint_key(self, url: BaseUrl) -> str | None:
-        """The key for an endpoint: that of the longest address it lies at or below."""
+        """The key of the longest configured address that covers the endpoint; None without one."""
         covering = [address for address in self.endpoint_keys if address.covers(url)]
         return self.endpoint_keys[max(covering, key=lambda address: len(address.path))] if covering else None
 
@@ -137,7 +137,7 @@ def _parse_list(kind: str, items: list[str]) -> object:
 
 
 def _endpoint_key(text: str) -> tuple[BaseUrl, str]:
-    """Raises ValueError, without repeating any of it."""
+    """Parse ADDRESS=KEY. Raises ValueError, whose text contains neither."""
     address, _, key = text.partition("=")
     if not re.fullmatch(r"[\x21-\x7e]+", key.strip()):
         raise ValueError("no key")
@@ -145,7 +145,7 @@ def _endpoint_key(text: str) -> tuple[BaseUrl, str]:
 
 
 def _within(value: NumberT, low: float, high: float) -> NumberT:
-    """Raises ValueError outside the range; so does NaN."""
+    """The value. Raises ValueError for one outside the range, and for NaN."""
     if not low <= value <= high:
         raise ValueError
     return value

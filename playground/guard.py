@@ -3,7 +3,7 @@
 usage: guard.py GRACE_SECONDS -- COMMAND [ARG ...]
 
 It starts the command in a session of its own and ends that whole session's processes when the command exits, when
-its own standard input closes (the playground asked for it, or died: a SIGKILL closes pipes too), or on SIGTERM.
+its own standard input closes (the playground closed it, or died: a SIGKILL closes pipes too), or on SIGTERM.
 It exits with the command's exit code, or 128 + the signal that ended it.
 """
 
@@ -21,7 +21,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the group signals alone must do."""
+    """Does nothing outside of Linux, where only the signals to the group remain."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -70,13 +70,13 @@ def main(grace_s: float, command: list[str]) -> int:
         start_new_session=True,
         preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
     )
-    asked_to_end = False
-    while child.poll() is None and not asked_to_end:
+    stop_requested = False
+    while child.poll() is None and not stop_requested:
         ready, _, _ = select.select([0, wake_read], [], [], 1.0)
         if 0 in ready and not os.read(0, 1):
-            asked_to_end = True
+            stop_requested = True
         if wake_read in ready and any(number != signal.SIGCHLD for number in os.read(wake_read, 64)):
-            asked_to_end = True
+            stop_requested = True
     _end(child, grace_s)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 

@@ -1,4 +1,4 @@
-"""Every sentence a person reads, by message id and locale. The sentences are in `messages/*.toml`, one file a
+"""Every sentence that users read, by message id and locale. The sentences are in `messages/*.toml`, one file a
 topic: [section], [section.name], then locale -> text. Each section is in one file.
 
 A message id is dotted (`engine.failed`); parameters are filled in by `str.format`.
@@ -36,7 +36,7 @@ def say(message_id: str, locale: Locale = "en", **params: object) -> str:
 
 
 class _Params(dict[str, object]):
-    """What a problem keeps. A parameter that an older version did not keep is unknown."""
+    """A message's parameters. One that an older version did not store is rendered as unknown."""
 
     def __missing__(self, name: str) -> object:
         return _Unknown()
@@ -47,10 +47,10 @@ class _Unknown:
         return "-"
 
 
-def say_message(problem: Message | PlaygroundError, locale: Locale = "en") -> str:
-    """An error's sentence; parameters that are problems themselves are said first."""
-    params = {name: _rendered(value, locale) for name, value in problem.params.items()}
-    return table()[problem.message_id][locale].format_map(_Params(params))
+def say_message(message: Message | PlaygroundError, locale: Locale = "en") -> str:
+    """The sentence of a message or an error. Parameters that are messages are rendered first."""
+    params = {name: _rendered(value, locale) for name, value in message.params.items()}
+    return table()[message.message_id][locale].format_map(_Params(params))
 
 
 def _rendered(value: object, locale: Locale) -> object:

@@ -1,4 +1,4 @@
-"""presets/*.toml -> settings and workloads. Only overrides are written; an unknown key is an error."""
+"""Reads presets/*.toml into settings and workloads. A file holds only overrides; an unknown key is an error."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Preset(Frozen):
 
     @property
     def notes(self) -> tuple[Message, ...]:
-        """What was read in a preset's file otherwise than it is written: old names, translated."""
+        """Notes on old names in the preset's file that were translated."""
         return self._notes
 
     def with_notes(self, notes: Iterable[Message]) -> Preset:
@@ -70,7 +70,7 @@ class Preset(Frozen):
 
     @property
     def case(self) -> Case:
-        """What a sweep of it starts from."""
+        """The case that a sweep of this preset starts from."""
         return Case(sides=self.sides, workload=self.workload, measurement=self.measurement)
 
 
@@ -86,7 +86,7 @@ def exists(name: str) -> bool:
 
 
 def is_shipped(preset: Preset) -> bool:
-    """Whether it is one of ours: others may name files that a visitor must not reach."""
+    """Whether the preset is shipped. Other presets may name files that a visitor must not read."""
     return exists(preset.name)
 
 
@@ -94,7 +94,7 @@ def _needs_gpu(path: Path) -> bool:
     try:
         return bool(tomllib.loads(path.read_text(encoding="utf-8")).get("gpu"))
     except (OSError, ValueError):
-        # Said where it is loaded.
+        # `load` reports the error.
         return True
 
 
@@ -109,7 +109,7 @@ def load(name_or_path: str) -> Preset:
         nearest = nearest_of(name_or_path, names())
         raise InvalidInput("preset.missing", name=name_or_path, nearest=nearest) from error
     except (ValueError, RecursionError) as error:
-        # Not only TOMLDecodeError: bytes that are no text, numbers of thousands of digits.
+        # Bytes that are not UTF-8 and numbers of thousands of digits raise other errors than TOMLDecodeError.
         raise InvalidInput("preset.not_toml", file=path.name, detail=str(error).splitlines()[0]) from error
     common = document.pop("common", {})
     sides = document.get("sides", [])
@@ -129,7 +129,8 @@ def _modernised(settings: Mapping[str, Any], where: str, notes: list[Message]) -
 
 
 def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Message]) -> object:
-    """With `base_url` it is an endpoint that already runs, and nothing of the common engine is its own."""
+    """A side's values over the common engine's. With `base_url` it is an endpoint that already runs, and takes no
+    value from the common engine."""
     if not isinstance(side, dict):
         return side
     engine = {key: value for key, value in side.items() if key not in ("label", "profile")}
@@ -143,7 +144,8 @@ def _side(common: Mapping[str, Any], side: object, file: str, notes: list[Messag
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`. A side's speculation replaces the common one whole: its fields are the method's."""
+    """`base` updated by `over`. Knobs are merged one by one; speculation is replaced whole, since its fields
+    depend on its method."""
     merged = {**base, **over}
     if isinstance(base.get("knobs"), dict) and isinstance(over.get("knobs"), dict):
         merged["knobs"] = {**base["knobs"], **over["knobs"]}

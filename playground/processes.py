@@ -33,7 +33,7 @@ def exit_code_text(code: int) -> str:
 
 
 def ended_by_signal(code: int) -> Message | None:
-    """What to say of a process that a signal ended; None of one that ended by itself."""
+    """The message for a process that a signal ended; None for one that exited by itself."""
     name = signal_name(code)
     return Message("host.ended_by_signal", {"signal": name}) if name else None
 
@@ -88,7 +88,7 @@ class Guarded:
                 self.process.stdin.close()
 
     async def end(self) -> int:
-        """Ask, and wait until the guard has seen everything gone. Returns the exit code."""
+        """Ask the guard to end, and wait until it has ended all processes. Returns the exit code."""
         self.ask_to_end()
         return await asyncio.to_thread(self.process.wait)
 
@@ -129,7 +129,7 @@ async def run_lines(
 
 
 class DriverProcess:
-    """The load driver as a child: a plan in, events out, SIGTERM to stop. It also ends when we die."""
+    """The load driver as a child: a plan in, events out, SIGTERM to stop. It also ends when this process dies."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -153,7 +153,7 @@ class DriverProcess:
         return cls(process)
 
     async def events(self) -> AsyncIterator[dict[str, object]]:
-        """Every event until the driver's output ends; then its exit code is checked."""
+        """Yield events until the driver's output ends. Raises `subprocess.CalledProcessError` if it failed."""
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             yield json.loads(line)
@@ -162,15 +162,15 @@ class DriverProcess:
             raise subprocess.CalledProcessError(code, "playground.load.driver")
 
     def stop(self) -> None:
-        """It closes its connections, reports what arrived, and exits.
+        """Make the driver close its connections, report what arrived, and exit.
 
-        By the end of its input: a SIGTERM would kill a driver that has not yet installed its handler.
+        This closes its input: a SIGTERM would kill a driver that has not yet installed its handler.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     async def close(self) -> None:
-        """Make sure that it is gone."""
+        """Kill the driver if it still runs."""
         if self._process.returncode is None:
             self._process.kill()
             await self._process.wait()

@@ -1,8 +1,8 @@
-"""What is sent: built-in prompt sets, people's own files, and synthetic prompts of a given length.
+"""Prompts: built-in sets, users' files, and synthetic prompts of a given length.
 
 A file is .txt (one prompt a line), .jsonl (an object a line), .csv (a column named prompt) or .json (a list of
 objects). An object has `prompt`, `messages` as in the OpenAI API (also inside `body`, as in its batch files), or
-`conversations` as in ShareGPT; `max_tokens` is optional, other keys are left alone.
+`conversations` as in ShareGPT; `max_tokens` is optional, other keys are ignored.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from playground.domain.validation import nearest_of
 FOLDER = Path(__file__).parents[1] / "presets" / "prompts"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 SHAREGPT_HUMANS = ("human", "user")
-# As many as can be synthetic.
+# The same limit as for synthetic prompts.
 MOST = 10_000
-# Longer ones need not fit into 64 bits.
+# A number with more digits may not fit into 64 bits.
 MOST_DIGITS = 18
 
 
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str) -> tuple[Prompt, ...]:
-    """A built-in set by name, or a file by path. InvalidInput names file, place and what would be accepted."""
+    """A built-in set by name, or a file by path. Raises InvalidInput, which names file, place and remedy."""
     if name_or_path in names():
         return read(FOLDER / f"{name_or_path}.jsonl")
     path = Path(name_or_path)
@@ -52,7 +52,8 @@ def load(name_or_path: str) -> tuple[Prompt, ...]:
 def of_measurement(
     measurement: Measurement, workload: Workload, seed: int, tokenizer: Tokenizer | None
 ) -> tuple[Prompt, ...]:
-    """What a measurement sends. `tokenizer` is the first side's; InvalidInput if synthetic prompts lack it."""
+    """The prompts of a measurement. `tokenizer` is the first side's. Raises InvalidInput if synthetic prompts lack
+    it."""
     match measurement.prompts:
         case None:
             return (Prompt(conversation=workload.conversation),)
@@ -78,7 +79,7 @@ def read(path: Path) -> tuple[Prompt, ...]:
         line = error.object[: error.start].count(b"\n") + 1
         raise InvalidInput("prompts.not_utf8", file=path.name, place=_line(line)) from error
     except ValueError as error:
-        # No file can have this name.
+        # Python refuses the name: it contains a null byte or half an emoji.
         raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
     prompts = tuple(islice(reader(text, path.name), MOST + 1))
     if len(prompts) > MOST:
@@ -97,7 +98,7 @@ def _of_text(text: str, max_tokens: int | None = None) -> Prompt:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Its lines, one at a time. Not splitlines: it also breaks at characters that may stand inside a prompt."""
+    """The text's lines, one at a time. splitlines would also break at characters that a prompt may contain."""
     return (line.removesuffix("\n") for line in io.StringIO(text, newline="\n"))
 
 
@@ -130,7 +131,7 @@ def _parsed(text: str, file: str, first_line: int) -> Any:
 
 
 def _number(digits: str) -> int | float:
-    """Python refuses to read thousands of digits as an int; nothing here needs so many."""
+    """An int, or a float for a very long number: Python refuses to parse thousands of digits as an int."""
     return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
@@ -142,7 +143,7 @@ def _table(text: str, file: str) -> Iterator[Prompt]:
             raise InvalidInput("prompts.no_column", file=file, columns=", ".join(columns) or "-")
         rows.fieldnames = columns
         for row in rows:
-            # An empty cell is no limit.
+            # An empty cell means no limit.
             cell = (row.get("max_tokens") or "").strip() or None
             limit = _number(cell) if cell and cell.isascii() and cell.isdecimal() else cell
             yield from _entry({"prompt": row["prompt"], "max_tokens": limit}, file, _line(rows.line_num))
@@ -151,7 +152,7 @@ def _table(text: str, file: str) -> Iterator[Prompt]:
 
 
 def _entry(entry: object, file: str, place: Message) -> Iterator[Prompt]:
-    """One prompt, or none for a ShareGPT conversation in which no human speaks (its dumps have many)."""
+    """The entry's prompt; nothing for a ShareGPT conversation without a human turn (its dumps have many)."""
     if isinstance(entry, dict) and isinstance(entry.get("body"), dict):
         entry = entry["body"]
     if not isinstance(entry, dict):
@@ -175,7 +176,7 @@ def _entry(entry: object, file: str, place: Message) -> Iterator[Prompt]:
 
 
 def _messages(messages: object) -> Conversation | None:
-    """None unless every message has a known role and text, and the last is the user's."""
+    """The conversation; None unless every message has a known role and text, and the last is the user's."""
     if not isinstance(messages, list):
         return None
     conversation = []
@@ -207,7 +208,7 @@ def _content(content: object) -> str | None:
 
 
 def _first_human(turns: object) -> str | None:
-    """The first human turn, as benchmarks on ShareGPT send it: later ones answer somebody else's model."""
+    """The first human turn, which benchmarks on ShareGPT send: later turns answer another model."""
     for turn in turns if isinstance(turns, list) else ():
         if isinstance(turn, Mapping) and turn.get("from") in SHAREGPT_HUMANS:
             value = turn.get("value")
@@ -221,10 +222,10 @@ def synthetic(
     """`count` prompts of shuffled plain words, each `tokens` long by this tokenizer.
 
     The chat template's own tokens come on top. The same seed gives the same prompts; they share no prefix beyond
-    chance. Where a tokenizer can't make the length exactly, the next shorter is given.
+    chance. Where no text has exactly that length, a shorter one is used.
     """
     if tokenizer.truncation or tokenizer.padding:
-        # Some models' files carry these: every length would look right. The caller's own stays as it is.
+        # Some models' files set these, which would hide the true length. The caller's tokenizer stays unchanged.
         tokenizer = Tokenizer.from_str(tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -241,7 +242,7 @@ def _of_length(tokenizer: Tokenizer, tokens: int, words: list[str], random: Rand
 
     chosen = [random.choice(words)]
     while (now := length(chosen)) < tokens:
-        # A word is at least one token in common tokenizers; the loop only repeats where one is less.
+        # In common tokenizers a word is at least one token, so that one pass is enough.
         chosen += random.choices(words, k=tokens - now)
     # Length grows with the words: bisect for the most words that fit.
     low, high = 1, len(chosen)

@@ -1,7 +1,7 @@
-"""The exception tree. Every error a person may read is the id of a sentence in messages/*.toml, with parameters.
+"""The exception tree. An error that users may read holds the id of a sentence in messages/*.toml, with parameters.
 
 PlaygroundError
-├── InvalidInput        the person can mend it: exit code 2
+├── InvalidInput        the user can correct it: exit code 2
 └── WorkFailed          the work could not be done: exit code 1
     ├── ModelUnavailable
     ├── EngineFailed    carries the last lines of the engine's log
@@ -14,7 +14,7 @@ from .message import Message
 
 
 class PlaygroundError(Exception):
-    """Something to show the person: `message_id` names a sentence of messages/*.toml, `params` fill it in."""
+    """An error to show the user: `message_id` names a sentence of messages/*.toml, `params` fill it in."""
 
     exit_code = 1
 
@@ -24,7 +24,7 @@ class PlaygroundError(Exception):
         self.params = params
 
     def as_message(self) -> Message:
-        """The same to keep in a record."""
+        """The error as a message that a record can keep."""
         return Message(self.message_id, self.params)
 
 

@@ -1,4 +1,4 @@
-"""What a person reads, before it is put into a language."""
+"""Messages to users, before they are rendered in a language."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Section(Enum):
     SWEEP = "ui.tab_sweep"
 
 
-# Where something that can't be used stands: a side's or a file's name, what else it is called, or a section.
+# The place of an invalid value: a side's or a file's name, a message that names it, or a section of the form.
 Where = str | Message | Section

@@ -16,7 +16,7 @@ PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~:@-]+)*")
 
 @dataclass(frozen=True)
 class BaseUrl:
-    """Scheme, host, port and path; two that lead to the same place are equal."""
+    """Scheme, host, port and path; two addresses of the same place are equal."""
 
     tls: bool
     host: str
@@ -37,7 +37,7 @@ class BaseUrl:
             raise ValueError("not an address") from None
         if parts.scheme not in ("http", "https") or port == 0:
             raise ValueError("not an address")
-        # A zone of an IPv6 address may hold anything, and what follows its bracket would be lost.
+        # An IPv6 zone may contain anything, and urlsplit drops what follows the closing bracket.
         if "%" in parts.netloc or not NETLOC.fullmatch(parts.netloc):
             raise ValueError("no host")
         if parts.username is not None or any(mark in text for mark in "?#\\"):
@@ -50,7 +50,7 @@ class BaseUrl:
 
     @property
     def api(self) -> BaseUrl:
-        """Where the API lies: with /v1 at the end, whether or not it was typed."""
+        """The API's address: this one, with /v1 at the end."""
         return self if self.path.endswith("/v1") else replace(self, path=f"{self.path}/v1")
 
     @property
@@ -63,7 +63,7 @@ class BaseUrl:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it certainly is this machine."""
+        """Whether the host certainly is this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -87,6 +87,6 @@ def _host(name: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """What was typed for an address, fit to be shown: without user, password, query and fragment."""
+    """An address as it was typed, without user, password, query and fragment, so that it can be shown."""
     address = re.split(r"[?#]", text[:LONGEST], maxsplit=1)[0]
     return re.sub(r"^(\w+://)?.*@", r"\1…@", address)

@@ -1,4 +1,4 @@
-"""Values -> a model, or an InvalidInput that names the field, the value, and what would be accepted."""
+"""Validates values: an InvalidInput names the field, the value, and what would be accepted."""
 
 from __future__ import annotations
 
@@ -51,31 +51,31 @@ ACCEPTED: dict[str, tuple[str, str | None]] = {
 
 
 def validate(model: type[ModelT], values: Mapping[str, Any], where: Where) -> ModelT:
-    """Make `model` of `values`. The first thing wrong becomes one InvalidInput; its `key` is the dotted field."""
+    """Validate `values` as a `model`. The first error raises one InvalidInput; its `key` is the dotted field."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         refusal = _refusal(model, _first(error), where)
-        # Without pydantic's own error: it repeats the address of an endpoint, and a key that somebody put there.
+        # pydantic's own error is dropped: it contains an endpoint's address, in which a user may have put a key.
         raise refusal from None
 
 
 def refused(message_id: LiteralString, field: str | None, **params: object) -> PydanticCustomError:
-    """What a model's own validator raises: a message's id and parameters, and the field to look at.
+    """The error that a model's validator raises: a message's id and parameters, and the field concerned.
 
-    `field` None: it is the value itself that a type's validator refuses.
+    `field` is None where a type's validator refuses the value itself.
     """
     return PydanticCustomError(message_id, message_id, {**params, "field": field})
 
 
 def reason(error: ValidationError) -> Message:
-    """What would be accepted in place of the first thing wrong, where it is known which value that is."""
+    """What would be accepted in place of the first invalid value. The caller knows which value that is."""
     first = _first(error)
     return _accepted(first["type"], first.get("ctx", {}))
 
 
 def _first(error: ValidationError) -> ErrorDetails:
-    """Of a union's members, the one that understood most of the value."""
+    """The deepest error: of a union's members, that of the one that understood most of the value."""
     return max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
 
 
@@ -95,7 +95,7 @@ def _refusal(model: type[BaseModel], details: ErrorDetails, where: Where) -> Inv
         nearest = nearest_of(str(path[-1]), _keys(inner))
         return InvalidInput("settings.unknown_key", where=where, key=key, nearest=nearest)
     if kind == "missing" or details["input"] is None:
-        # An emptied field is None.
+        # A form sends None for an empty field.
         return InvalidInput("settings.missing_key", where=where, key=key)
     if path[-1:] == ["base_url"]:
         return InvalidInput("endpoint.bad_url", where=where, key=key, url=without_secrets(str(details["input"])))
@@ -116,13 +116,13 @@ def _accepted(kind: str, context: Mapping[str, Any]) -> Message:
 
 
 def _shortened(value: object) -> object:
-    """As much of a value as a sentence can hold."""
+    """The value, cut to a length that fits into a sentence."""
     if isinstance(value, (dict, BaseModel)):
         return "{…}"
     try:
         text = str(value)
     except ValueError:
-        # Python writes out no number of more than some thousand digits.
+        # Python refuses to print a number of more than some thousand digits.
         return "…"
     return value if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
@@ -138,7 +138,7 @@ def nearest_of(name: str, candidates: list[str]) -> str:
 
 
 def typo_of(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `name` was surely meant to be: a letter or two apart."""
+    """The candidate that differs from `name` by a letter or two, as after a typo; None without one."""
     close = difflib.get_close_matches(name, [*candidates], n=1, cutoff=0.87)
     return close[0] if close else None
 
@@ -152,7 +152,7 @@ def choices(model: type[BaseModel], field: str) -> list[str] | None:
 def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[int | str], list[Any]]:
     """The dotted path of an error's place, and what types its last part may have.
 
-    pydantic's places also name which member of a union was tried; nobody typed that.
+    pydantic's places also name the union member that was tried, which the user did not type.
     """
     path: list[int | str] = []
     options: list[Any] = [model]

@@ -15,7 +15,7 @@ from playground.domain.record.evidence import AccuracyEvidence, Task
 from playground.domain.record.run import Run
 
 Z = NormalDist().inv_cdf(0.975)
-# The chance of a false alarm that is put up with.
+# The level of significance.
 ALPHA = 0.05
 THOUGHT = "</think>"
 BEGINNING = re.compile(r"((the )?answer(:| is:?) |答案?[:是为] ?)?((the|a|an) )?")
@@ -65,7 +65,7 @@ class Accuracy:
 
 
 def run_accuracy(run: Run) -> Accuracy | None:
-    """Each side, and each other side against the first; None where nobody asked."""
+    """The accuracy of each side, and of each other side against the first; None where the check did not run."""
     return None if run.accuracy is None else accuracy_of(run.accuracy)
 
 
@@ -89,7 +89,7 @@ def side_accuracy(index: int, scores: Sequence[bool | None]) -> SideAccuracy:
 
 
 def accuracy_difference(index: int, scores: Sequence[Sequence[bool | None]]) -> AccuracyDifference:
-    """Of that side against the first. `scores`: every side's, in the same order of tasks."""
+    """The side at `index` against the first. `scores` holds every side's, in the same order of tasks."""
     pairs = [
         (base, side)
         for base, side in zip(scores[0], scores[index], strict=True)
@@ -127,7 +127,7 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def _binomial(successes: int, trials: int) -> Any:
-    # Not at the top: it takes half a second, which only runs with such answers need to spend.
+    # Imported here: it takes half a second, which only runs with this check need.
     from scipy.stats import binomtest
 
     return binomtest(successes, trials)
@@ -135,9 +135,9 @@ def _binomial(successes: int, trials: int) -> Any:
 
 def tango(gained: int, lost: int, total: int) -> tuple[float, float]:
     """Tango's 95% score interval for the difference of paired shares (Tango 1998): every difference that the data
-    do not refuse. It has a width also where no task is discordant."""
+    do not reject. It has a width even where no task is discordant."""
 
-    def refused(delta: float) -> bool:
+    def rejected(delta: float) -> bool:
         linear = (2 * total - gained + lost) * delta - gained - lost
         constant = -lost * delta * (1 - delta)
         # The most likely share of lost tasks, were this the difference.
@@ -146,16 +146,16 @@ def tango(gained: int, lost: int, total: int) -> tuple[float, float]:
         return (gained - lost - total * delta) ** 2 > Z * Z * variance
 
     observed = (gained - lost) / total
-    return _edge(refused, -1.0, observed), _edge(refused, 1.0, observed)
+    return _edge(rejected, -1.0, observed), _edge(rejected, 1.0, observed)
 
 
-def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> float:
-    """Where refusal begins on the way from `inside` to `outside`."""
-    if not refused(outside):
+def _edge(rejected: Callable[[float], bool], outside: float, inside: float) -> float:
+    """The boundary of rejection between `inside` and `outside`, by bisection."""
+    if not rejected(outside):
         return outside
     for _ in range(BISECTIONS):
         middle = (outside + inside) / 2
-        if refused(middle):
+        if rejected(middle):
             outside = middle
         else:
             inside = middle
@@ -163,7 +163,7 @@ def _edge(refused: Callable[[float], bool], outside: float, inside: float) -> fl
 
 
 def statements(run: Run) -> list[Message]:
-    """Of each side how many were right, then of each other side what differs from the first."""
+    """How many tasks each side got right, then how each other side differs from the first."""
     accuracy = run_accuracy(run)
     if accuracy is None:
         return []
@@ -182,7 +182,7 @@ def _side_statement(side: SideAccuracy, label: str) -> Message:
 
 
 def side_params(side: SideAccuracy, label: str) -> dict[str, object]:
-    """A sentence's parameters, of a side that answered; shares in percent."""
+    """The parameters of a sentence about a side that answered; shares are in percent."""
     assert side.interval is not None
     assert side.share is not None
     low, high = side.interval
@@ -198,7 +198,7 @@ def side_params(side: SideAccuracy, label: str) -> dict[str, object]:
 
 
 def difference_statement(difference: AccuracyDifference, labels: Sequence[str]) -> Message:
-    """Of a difference over at least one task: who is more accurate, and how sure that is."""
+    """Which side is more accurate, and how sure that is. The difference covers at least one task."""
     assert difference.interval is not None
     assert difference.difference is not None
     params: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Do the sides of a run give the same answers? Read from the answers and from what was asked beside them."""
+"""Do the sides of a run give the same answers? Derived from the answers and from the output check's evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Top = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where one answer leaves the baseline's. Tokens and top logprobs: the baseline's first, then the side's."""
+    """Where a side's answer first differs from the baseline's. Tokens and top logprobs: the baseline's first."""
 
     at: Divergence
     kind: Kind
@@ -38,7 +38,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class GreedyAgreement:
-    """One side's answers against the baseline's at temperature 0. `compared` leaves out what had no token ids."""
+    """One side's answers against the baseline's at temperature 0. `compared` counts those with token ids."""
 
     side: int
     baseline: int
@@ -86,9 +86,9 @@ Agreement = GreedyAgreement | SampledAgreement
 
 
 def answers_of(run: Run) -> tuple[list[Conversation], list[list[TokenIds | None]]]:
-    """What the first side was asked in its first trial, each conversation once, and every side's first answer.
+    """The conversations of the first side's first trial, without repeats, and every side's first answer to each.
 
-    An answer is None if it broke off, never came, or was not given in token ids.
+    An answer is None if it is missing, incomplete, or without token ids.
     """
     trials = [side.trials[0].requests if side.trials else [] for side in run.sides]
     conversations = list(dict.fromkeys(trace.conversation for trace in trials[0]))
@@ -116,7 +116,7 @@ def agreements(
     dtypes: Sequence[str | None],
     temperature: float,
 ) -> list[Agreement]:
-    """Each side but the first against the first. `answers` are what `answers_of` gives.
+    """The agreement of each other side with the first. `answers` come from `answers_of`.
 
     `dtypes` are the engines' (see `dtype_of`): the coarser one of two decides what a near-tie is. Above
     temperature 0 there is no result before the repeats are complete.
@@ -149,7 +149,7 @@ def _greedy(
 
 
 def near_tie_nats(dtype: str | None) -> float:
-    """An unknown type is taken for bfloat16, which most models have."""
+    """The threshold for a dtype; an unknown one counts as bfloat16, which most models have."""
     return NEAR_TIE_NATS.get(dtype or "", NEAR_TIE_NATS["bfloat16"])
 
 

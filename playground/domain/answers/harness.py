@@ -1,7 +1,7 @@
 """What lm-evaluation-harness's scores say of each side. Never part of a speed-up.
 
-Questions that are right or wrong (0 or 1) are told as the built-in ones are. Graded ones by their mean, with the t
-interval over the questions; two sides by their differences question by question.
+Scores of 0 or 1 are reported like those of the built-in tasks. Graded scores are reported by their mean, with the
+t interval over the questions, and two sides are compared by their differences question by question.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .accuracy import accuracy_difference, difference_statement, side_accuracy, 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Of `n` questions, with the 95% t interval."""
+    """The mean over `n` questions, with its 95% t interval."""
 
     value: float
     n: int
@@ -28,7 +28,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean | None:
-        """None of fewer than two values: they have no spread."""
+        """None for fewer than two values, which have no spread."""
         n = len(values)
         if n < 2:
             return None
@@ -45,7 +45,7 @@ def graded(scores: HarnessScores) -> bool:
 
 
 def means(scores: HarnessScores) -> list[Mean | None]:
-    """Each side's."""
+    """Each side's mean score."""
     return [Mean.of([score for score in side_scores if score is not None]) for side_scores in scores.scores]
 
 
@@ -56,7 +56,7 @@ def mean_difference(scores: HarnessScores, side: int) -> Mean | None:
 
 
 def harness_statements(run: Run) -> list[Message]:
-    """Of each task and metric what each side got, then what each other side's difference from the first is."""
+    """Each side's score for each task and metric, then each other side's difference from the first."""
     evidence = run.harness
     if evidence is None:
         return []

@@ -125,7 +125,7 @@ class SampledCheck:
     detectable_shift: float | None
 
     def statement(self, level: float = 0.05) -> Message:
-        """What was shown, and what was not."""
+        """What the test shows, and what it can't show."""
         params: dict[str, object] = {"a": self.samples[0], "b": self.samples[1], "p": self.p_value}
         if self.p_value is None:
             return Message("outputs.too_few", params | {"least": LEAST_SAMPLES})

@@ -1,1 +1,1 @@
-"""What practitioners claim of vLLM's settings, and whether a measurement bears it out."""
+"""Practitioners' claims about vLLM's settings, and whether a measurement confirms them."""

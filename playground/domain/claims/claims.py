@@ -1,9 +1,9 @@
-"""What practitioners claim of vLLM's settings, and whether a measurement bears it out.
+"""Practitioners' claims about vLLM's settings, and whether a measurement confirms them.
 
 A claim has one or more figures with a threshold each, taken from the articles that make it. It holds where every
 figure's whole 95% interval lies on the claimed side of its threshold, and does not hold where one's lies on the
-other; else it can't be said. A gain that an article states ("18% more") is read as "at least that much". As all
-figures must pass, a claim is wrongly said to hold no more often than a single one passes by chance.
+other; else the measurement can't decide. A gain that an article states ("18% more") is read as "at least that
+much". As all figures must pass, a claim is wrongly said to hold no more often than a single one passes by chance.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ClaimedFigure:
         return "holds" if (low > self.bound) == (self.least is not None) else "does not hold"
 
     def message(self) -> Message:
-        """As "1.87x (1.75-1.99)"."""
+        """The figure with its interval, as "1.87x (1.75-1.99)"."""
         if self.ratio is None:
             return Message("claim.unknown")
         low, high = self.ratio.interval
@@ -81,7 +81,7 @@ Figures = dict[str, ClaimedFigure]
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A claim, what was measured, and whether it holds on the machine and with the models of that measurement.
-    `reason`: why that can't be said, if it can't."""
+    `reason`: why the measurement can't decide, if it can't."""
 
     claim: Message
     measured: Message
@@ -95,8 +95,8 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The shape of its experiment, and how its figures follow from that. `knob`: what its sweep varies; None where
-    it is one comparison."""
+    """A claim's experiment, and how its figures are computed. `knob`: what its sweep varies; None for a single
+    comparison."""
 
     sides: int
     of_run: Callable[[Run], Figures] | None = None
@@ -110,7 +110,7 @@ class Claim:
 
 
 def judged(name: ClaimName, figures: Figures) -> Claimed:
-    """What these figures say of that claim."""
+    """Judge the claim by these figures."""
     standings = [figure.standing for figure in figures.values()]
     standing: Standing = "holds"
     if "does not hold" in standings:

@@ -1,4 +1,4 @@
-"""What the rounds of runs and sweeps say of one question, as ratios with their uncertainty."""
+"""Ratios with their uncertainty, from the rounds of runs and sweeps."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Latency = Callable[[Trial, LoadProfile], float | None]
 
 
 def speed_up(run: Run, side: int = 1, over: int = 0, by: Objective | None = None) -> Ratio | None:
-    """Of one side over another, each by its position; by the workload's objective or another one."""
+    """The speed-up of one side over another, by their positions. `by` defaults to the workload's objective."""
     values = [round_.values for round_ in rounds_of(run, by)]
     return _compared(run, values, side, over, by or run.workload.objective)
 
 
 def speed_ups(sweep: Sweep) -> dict[int, Ratio]:
-    """Of the second side over the first, for each number that the first knob had and for which it is known."""
+    """The second side's speed-up over the first, by the first knob's numeric values; unknown ones are left out."""
     ratios = {}
     for point in sweep.points:
         value, ratio = point.values[0], speed_up(point.run) if point.run is not None else None
@@ -41,7 +41,7 @@ def measured_at(sweep: Sweep, value: Value) -> Run | None:
 
 
 def latencies(run: Run, latency: Latency) -> list[RoundValues]:
-    """A round a row: label -> ms."""
+    """For each whole round: label -> ms."""
     assert run.measurement is not None
     common = run.measurement.profile
     return [
@@ -62,7 +62,7 @@ def _compared(run: Run, values: Sequence[RoundValues], side: int, over: int, by:
 
 
 def mean_answer(trial: Trial, profile: LoadProfile) -> float | None:
-    """From a request's send until its answer can be had, on average (ms)."""
+    """The mean time from a request's send until its answer is available (ms); None if any is unknown."""
     ends = [_end_ms(trace) for trace in trial.requests]
     known = [end for end in ends if end is not None]
     if not known or len(known) < len(ends):
@@ -72,7 +72,7 @@ def mean_answer(trial: Trial, profile: LoadProfile) -> float | None:
 
 
 def mean_of(chosen: Collection[Conversation]) -> Latency:
-    """The mean E2EL of the requests that asked one of these."""
+    """A latency: the mean E2EL of the requests with one of these conversations."""
 
     def latency(trial: Trial, profile: LoadProfile) -> float | None:
         traces = [trace for trace in trial.requests if trace.conversation in chosen]
@@ -84,10 +84,10 @@ def mean_of(chosen: Collection[Conversation]) -> Latency:
 
 
 def _end_ms(trace: RequestTrace) -> float | None:
-    """Since the trial's start; None where it failed."""
+    """When the last token arrived, since the trial's start; None where the request failed."""
     return trace.sent_ms + trace.chunks[-1].ms if trace.chunks and trace.problem is None else None
 
 
 def conversations_of(run: Run) -> set[Conversation]:
-    """Everything that any of its requests asked."""
+    """The conversations of all the run's requests."""
     return {trace.conversation for side in run.sides for trace in side.requests}

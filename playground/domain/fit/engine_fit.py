@@ -38,7 +38,8 @@ def issues(
     need_of: NeedOf,
     before: Sequence[Need] = (),
 ) -> list[FitIssue]:
-    """Of one engine with these `models`, the target first; `before`: what those need that start earlier there."""
+    """The issues of one engine with these `models`, the target first. `before`: the needs of those that start
+    earlier on its device."""
     need = need_of(settings)
     if need is None:
         return [FitIssue(Message("preflight.no_length"), "unknown")]
@@ -74,22 +75,22 @@ def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
 
 
 def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom, need: Need) -> FitIssue | None:
-    """Without remedies, which are only searched for where something does not fit."""
+    """The issue of an engine that does not fit by itself. The caller adds the remedies."""
     if need.fits:
         return None
     loaded = need.weights + need.draft_weights
     fixed_cache = place.device.kind == "cpu" or settings.knobs.kv_cache_memory_bytes is not None
     room = need.kv_available if fixed_cache else need.budget - loaded
-    facts: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
+    params: dict[str, object] = {"device": place.device.name, "budget": need.budget / GIB}
     if loaded > need.budget:
-        facts |= {"weights": loaded / GIB}
-        return FitIssue(Message("preflight.weights_too_big", facts), "blocking", _exact(settings, models))
+        params |= {"weights": loaded / GIB}
+        return FitIssue(Message("preflight.weights_too_big", params), "blocking", _exact(settings, models))
     if need.kv_sequence > room:
         plain = all(model.shape.understood and not model.shape.sliding_layers for model in models)
         sizes: dict[str, object] = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": room / GIB}
         return FitIssue(Message("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
-    facts |= {"needed": max(need.total, need.reserved) / GIB}
-    return FitIssue(Message("preflight.too_tight", facts), "blocking")
+    params |= {"needed": max(need.total, need.reserved) / GIB}
+    return FitIssue(Message("preflight.too_tight", params), "blocking")
 
 
 def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
@@ -107,24 +108,24 @@ def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
 
 
 def _beside(settings: EngineSettings, place: DeviceRoom, need: Need, before: Sequence[Need]) -> FitIssue | None:
-    """vLLM refuses to start where less is free than it may take."""
+    """The issue of an engine beside earlier ones: vLLM refuses to start if less is free than it may take."""
     device = place.device
     taken = sum(other.reserved for other in before)
     contexts = CONTEXT_BYTES * len(before) if device.kind == "cuda" else 0
     left, free = device.total_bytes - taken - contexts, device.free_bytes - taken - contexts
-    facts: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
+    params: dict[str, object] = {"device": device.name, "asked": need.claim / GIB}
     if before and need.claim > left:
-        facts |= {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
+        params |= {"taken": taken / GIB, "total": device.total_bytes / GIB, "engines": place.sharing}
         # An engine that fills its share of the card takes exactly that.
         exact = device.kind == "cuda" and all(other.reserved == other.budget for other in before)
         certain = exact and need.claim > left + contexts and not settings.extra_flags
         share = math.floor(100 * left / device.total_bytes) / 100
         enough = device.kind == "cuda" and need.total <= share * device.total_bytes
         lower: tuple[Changes, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
-        return FitIssue(Message("preflight.together", facts), "blocking", certain, lower)
+        return FitIssue(Message("preflight.together", params), "blocking", certain, lower)
     if need.claim > free:
-        facts |= {"free": max(free, 0) / GIB}
-        return FitIssue(Message("preflight.not_free", facts), "warning")
+        params |= {"free": max(free, 0) / GIB}
+        return FitIssue(Message("preflight.not_free", params), "warning")
     return None
 
 
@@ -136,7 +137,7 @@ def _fits(settings: EngineSettings, changes: Changes, need_of: NeedOf) -> bool:
 
 
 def _changes(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> Iterator[Change]:
-    """What could help, the mildest first."""
+    """Changes that could help, the mildest first."""
     knobs, need = settings.knobs, need_of(settings)
     yield from _shorter(need)
     if need is not None:
@@ -168,7 +169,7 @@ def _larger_cache(settings: EngineSettings, place: DeviceRoom, need: Need) -> It
 
 
 def _shorter(need: Need | None) -> Iterator[Change]:
-    """The longest context that fits, if that is one to work with."""
+    """The longest context that fits, unless that is too short to be useful."""
     if need is None or need.kv_available <= 0:
         return
     length = min(need.kv_available // need.kv_per_token, need.length - 1) // LENGTH_STEP * LENGTH_STEP

@@ -1,4 +1,4 @@
-"""What speaks against a start, with the settings that mend it."""
+"""Issues that speak against a start, with the settings that resolve them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Changes = tuple[Change, ...]
 
 @dataclass(frozen=True, slots=True)
 class FitIssue:
-    """One reason. `blocking`: it will not work; `certain`: and no estimate is involved, so a start is refused.
+    """One issue. `blocking`: it will not work. `certain`: no estimate is involved, so that a start is refused.
 
-    `unknown`: what it would take to judge is missing.
+    `unknown`: the information to judge is missing.
     """
 
     problem: Message

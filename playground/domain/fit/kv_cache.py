@@ -20,7 +20,7 @@ def kv_bytes(shape: ModelShape, length: int, element_bytes: int, *, batched: int
 
 
 def kv_element_bytes(kv_cache_dtype: str | None, dtype: str) -> int:
-    """`auto` is the engine's own precision; what is no float of 16 or 32 bits is a number of 8."""
+    """`auto` is the engine's precision; types other than floats of 16 or 32 bits have 8 bits."""
     if kv_cache_dtype in (None, "auto"):
         return FLOAT_BYTES[dtype]
     return FLOAT_BYTES.get(str(kv_cache_dtype), 1)

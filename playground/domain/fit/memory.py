@@ -83,11 +83,11 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an engine takes.
+    """The memory that an engine needs.
 
     `kv_sequence` is the KV cache of one sequence of `length` tokens; `kv_least` the smallest cache that it works
-    with: that, or more if it was told to. `budget` is what it may take in all; `kv_available` what is left of that
-    for the KV cache, negative where the rest alone is too much. `claim` must be free when it starts: vLLM refuses
+    with: that, or more where its size is set. `budget` is what it may take in all; `kv_available` what is left of
+    it for the KV cache, negative where the rest alone is too much. `claim` must be free when it starts: vLLM refuses
     otherwise.
     """
 
@@ -130,8 +130,8 @@ class Need:
 
 
 def need(settings: EngineSettings, target: Model, draft: Model | None, device: Device) -> Need | None:
-    """None where the length of a sequence is unknown. `settings` as the engine gets them: a default that depends
-    on the device (dtype) or on the other sides (utilization) is already in them."""
+    """None where the length of a sequence is unknown. `settings` are those that the engine gets: they already
+    contain the defaults that depend on the device (dtype) or on the other sides (utilization)."""
     knobs = settings.knobs
     length = full_length(settings, target.shape)
     if length is None:
@@ -176,7 +176,7 @@ def full_length(settings: EngineSettings, shape: ModelShape) -> int | None:
 
 
 def engine_dtype(settings: EngineSettings, shape: ModelShape) -> str:
-    """`auto` takes the model's own, and bfloat16 for one that is stored in float32, as vLLM does."""
+    """The engine's dtype. `auto` is the model's, or bfloat16 for one that is stored in float32, as in vLLM."""
     dtype = settings.knobs.dtype
     if dtype is not None and dtype != "auto":
         return dtype
@@ -206,7 +206,7 @@ def _drafts(settings: EngineSettings) -> int:
 def _kv_of_all(
     settings: EngineSettings, shape: ModelShape, draft: Model | None, device: Device, length: int
 ) -> int:
-    """Of target, draft and the target's own layers that draft."""
+    """The KV cache of target, draft and the target's own layers that draft."""
     dtype, tp = engine_dtype(settings, shape), settings.knobs.tensor_parallel_size or 1
     element = kv_element_bytes(settings.knobs.kv_cache_dtype, dtype)
     batched, _ = batch_of(settings, device)
@@ -225,7 +225,7 @@ def _kv_of_all(
 
 
 def _draft_weights(settings: EngineSettings, draft: Model | None, dtype: str) -> int:
-    """In the target's precision; on each GPU its part, or all of it where the draft is not split."""
+    """The draft's part on one GPU, in the target's precision; all of it where the draft is not split."""
     if draft is None:
         return 0
     parts = getattr(settings.speculation, "draft_tensor_parallel_size", None)
@@ -260,7 +260,7 @@ def _cuda_graphs(settings: EngineSettings, shape: ModelShape, device: Device) ->
 
 
 def _granted(settings: EngineSettings, device: Device) -> int | None:
-    """The KV cache's size where it is told and not what is left."""
+    """The KV cache's size where it is set; None where the cache gets what is left."""
     return settings.knobs.kv_cache_memory_bytes or (device.kv_space_bytes if device.kind == "cpu" else None)
 
 

@@ -20,8 +20,8 @@ PairVerdict = Literal["works", "works, but", "will not work"]
 # Beginnings that mean a space, by tokenizer kind; vLLM's heterogeneous vocabulary takes them for the same.
 SPACES = ("\u0120", "\u2581")
 # Below this share of equal token ids, draft and target have different tokenizers.
-SAME_LANGUAGE = 0.5
-# Practice calls a fifth to a tenth of the target's size a good draft; with some leeway: 1.5B beside 7B is one.
+SAME_VOCABULARY = 0.5
+# In practice a good draft has a fifth to a tenth of the target's size; the limits add some leeway (1.5B for 7B).
 LARGEST, SMALLEST = 1 / 4, 1 / 12
 OFF: Changes = (Change("speculation", "off"),)
 HETEROGENEOUS: Changes = (Change("speculation.use_heterogeneous_vocab", True),)
@@ -54,7 +54,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """A target or a draft as far as it can be known; None: not at all."""
+    """What is known of a target or a draft; None: unknown."""
 
     model: Model | None
     tokens: Tokens | None
@@ -129,7 +129,7 @@ def _vocabulary(
     if equal is None:
         return [FitIssue(Message("preflight.no_tokenizer"), "unknown")]
     share: dict[str, object] = {"percent": 100 * equal}
-    if equal < SAME_LANGUAGE:
+    if equal < SAME_VOCABULARY:
         synthetic = speculation.rejection_sample_method == "synthetic"
         return [_blocking("preflight.other_vocabulary", not synthetic, *offered, **share)]
     return [FitIssue(Message("preflight.some_tokens", share), "warning")] if equal < 1 else []
@@ -138,7 +138,7 @@ def _vocabulary(
 def _heterogeneous(
     speculation: DraftModel, target: Tokens | None, draft: Tokens | None, runtime: Abilities
 ) -> list[FitIssue]:
-    """Its limits: the greedy draft only, and only tokens that both have."""
+    """Issues of a heterogeneous vocabulary: it needs greedy drafts, and uses only tokens that both models have."""
     if not runtime.heterogeneous:
         return [_blocking("preflight.no_heterogeneous", True, OFF, version=runtime.version)]
     if speculation.draft_sample_method == "probabilistic":
@@ -154,7 +154,7 @@ def _heterogeneous(
 
 
 def _writing(target: Tokens | None, draft: Tokens | None) -> list[FitIssue]:
-    """What makes the same text other tokens, or another prompt."""
+    """Issues of tokenizers that turn the same text into other tokens, or another prompt."""
     if target is None or draft is None:
         return []
     issues: list[FitIssue] = []

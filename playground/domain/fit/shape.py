@@ -1,4 +1,4 @@
-"""A model's shape, read from its config.json: what its weights and its KV cache follow from."""
+"""A model's shape, read from its config.json, which determines the size of its weights and KV cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-# No size of a decoder comes near; what claims more is no configuration.
+# Far above any size of a decoder: a larger one is an error in the configuration.
 LARGEST_SIZE = 2**31
 # Of config.json's `layer_types`; the memory of any other kind is unknown here.
 KNOWN_LAYERS = {"full_attention", "sliding_attention"}
@@ -66,7 +66,7 @@ class ModelShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelShape | None:
-        """None where config.json lacks what a decoder's has, or a size in it is none.
+        """None where config.json lacks what a decoder's has, or a size in it is invalid.
 
         A multimodal model's text part is what counts.
         """
@@ -86,7 +86,7 @@ class ModelShape:
 
     @property
     def linear_parameters(self) -> int:
-        """Those of the layers' matrices: what quantization makes smaller."""
+        """How many weights the layers' matrices have. Quantization makes these smaller."""
         dense = 3 * self.hidden * self.intermediate
         if self.experts is None:
             return self.layers * (self._attention + dense)
@@ -151,7 +151,7 @@ def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
 
 
 def _size(value: Any, least: int = 1) -> int:
-    """Raises ValueError, TypeError or OverflowError where it is none."""
+    """The value as a size. Raises ValueError, TypeError or OverflowError where it is none."""
     size = int(value)
     if not least <= size <= LARGEST_SIZE:
         raise ValueError(f"{size} is no size")
@@ -159,7 +159,7 @@ def _size(value: Any, least: int = 1) -> int:
 
 
 def _has_own_state(key: str) -> bool:
-    """Keys of models that keep more, or less, than keys and values of each layer."""
+    """Whether models with this key keep more, or less, than keys and values of each layer."""
     return "mamba" in key or "ssm" in key or key == "num_kv_shared_layers"
 
 
@@ -221,7 +221,7 @@ def _experts(text: Mapping[str, Any], layers: int) -> Experts | None:
 
 
 def _bits(quantization: Mapping[str, Any]) -> int:
-    """Of one quantized weight."""
+    """Bits of one quantized weight."""
     if bits := quantization.get("bits") or quantization.get("w_bit"):
         return _size(bits)
     return 4 if quantization.get("load_in_4bit") or "fp4" in str(quantization.get("quant_method")) else 8

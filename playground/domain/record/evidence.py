@@ -1,4 +1,4 @@
-"""What was asked of the sides after the last round, and their answers."""
+"""What the checks asked the sides after the last round, and the answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playground.domain.message import Message
 
 @dataclass(frozen=True, slots=True)
 class TopLogprobs:
-    """What one side would have said at one position of one prompt's answer: token id -> natural log."""
+    """One side's top logprobs at one position of its answer to one prompt: token id -> natural log."""
 
     side: int
     prompt: int
@@ -43,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyEvidence:
-    """What the accuracy check asked after the last round, and each side's answer to each task; None: none came."""
+    """What the accuracy check asked after the last round, and each side's answer to each task; None: no answer."""
 
     tasks: tuple[Task, ...]
     answers: tuple[tuple[str | None, ...], ...]
@@ -62,7 +62,7 @@ class HarnessScores:
 
 @dataclass(frozen=True, slots=True)
 class HarnessEvidence:
-    """What lm-evaluation-harness of that version came to after the last round. `problem`: why there is nothing."""
+    """The scores of lm-evaluation-harness after the last round, and its version. `problem`: why there are none."""
 
     version: str
     scores: tuple[HarnessScores, ...] = ()

@@ -138,7 +138,7 @@ def acceptance_between(before: Counters | None, after: Counters | None) -> Accep
 
 
 def acceptance_of(trials: Sequence[Trial]) -> Acceptance | None:
-    """Over all trials together; None if it is unknown for any of them."""
+    """The acceptance over all trials together; None if it is unknown for any of them."""
     acceptances = [acceptance_between(trial.before, trial.after) for trial in trials]
     known = [acceptance for acceptance in acceptances if acceptance is not None]
     return reduce(add, known) if known and len(known) == len(acceptances) else None
@@ -178,7 +178,7 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
-    """Over all trials: distributions of all their requests, rates over the trials' own spans added up."""
+    """Figures over all trials: distributions of all their requests, rates over the sum of the trials' spans."""
     return _figures(
         [trial.requests for trial in side.trials],
         acceptance_of(side.trials),
@@ -188,7 +188,7 @@ def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
 
 
 def trace_figures(traces: Sequence[RequestTrace]) -> SideFigures:
-    """Of one trial at an endpoint of which nobody knows whether it speculates."""
+    """The figures of one trial at an endpoint that may or may not speculate."""
     return _figures([traces], None, speculates=None, limits=None)
 
 
@@ -203,7 +203,7 @@ def _figures(
     traces = [trace for trial in trials for trace in trial]
     per_request = [request_figures(trace) for trace in traces]
     span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
-    # Of a request that failed before its first token it is known that none came.
+    # A request that failed before its first token has 0 tokens, not an unknown number.
     streamed = [
         figures for figures, trace in zip(per_request, traces, strict=True) if trace.chunks or not trace.problem
     ]
@@ -267,7 +267,7 @@ def goodput(trials: Sequence[Sequence[RequestTrace]], limits: Limits) -> float |
 
 
 def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
-    """None where a limit is given whose figure is unknown."""
+    """Whether the request keeps to the limits; None where the figure for one of them is unknown."""
     figures = request_figures(trace)
     # An answer of a single token has no time between tokens: it can't break that limit.
     tpot = 0.0 if figures.output_tokens == 1 else figures.tpot_ms

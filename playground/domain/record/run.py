@@ -1,4 +1,4 @@
-"""What a run leaves behind. Figures are derived from these, never stored.
+"""The records of a run. Figures are derived from them, never stored.
 
 Trials and samples count their milliseconds from the run's start.
 """
@@ -88,7 +88,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """In a few words: the prompt, or the name of the set or file that took its place."""
+        """A short title: the prompt, or the name of the prompt set or file."""
         prompts = self.measurement.prompts if self.measurement is not None else None
         if isinstance(prompts, SyntheticPrompts):
             return f"{prompts.count} x {prompts.input_tokens} tokens"

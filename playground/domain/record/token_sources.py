@@ -38,7 +38,7 @@ def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool]
     for count in steps.accepted:
         origins += [True] * count + [False]
         ends.add(len(origins))
-    # A step's tokens come in one chunk: a chunk that ends inside a step says that undrafted steps are missing.
+    # A step's tokens come in one chunk: a chunk that ends inside a step shows that undrafted steps are missing.
     whole = ends.issuperset(accumulate(chunk_sizes[:-1]))
     # Only an answer's very last step can be cut short, by a stop or by the length limit.
     overshoot = len(origins) - total

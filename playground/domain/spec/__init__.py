@@ -1,1 +1,1 @@
-"""What is asked for: settings, workload, measurement."""
+"""What the user specifies: settings, workload, measurement."""

@@ -17,7 +17,7 @@ LEAST_SIDES, MOST_SIDES = 2, 4
 
 
 class Side(Frozen):
-    """A label and what stands behind it. `profile`: how its load is sent, where that is what the sides differ in;
+    """A label and its engine or endpoint. `profile`: how its load is sent, where that is what the sides differ in;
     None: as the measurement says."""
 
     label: Annotated[str, Field(min_length=1)]

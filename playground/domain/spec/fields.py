@@ -8,13 +8,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from playground.domain.validation import refused
 
-# What 64 bits hold: no setting of an engine is larger.
+# The largest 64-bit integer: no setting of an engine is larger.
 MOST = 2**63 - 1
 PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
 # One of vLLM's own words, which differ from version to version.
 Word = Annotated[str, Field(max_length=200)]
-# What file systems allow, in bytes.
+# The longest name of a file that file systems allow, in bytes.
 LONGEST_PART = 255
 
 

@@ -25,10 +25,10 @@ Concurrency = Annotated[int, Field(ge=1, le=4096)]
 
 
 class _Profile(Frozen):
-    """What every profile has, and what holds unless a kind says otherwise.
+    """The fields and defaults of all profiles.
 
-    It stops sending after so many requests or seconds, whichever comes first. What is under way then still runs to
-    its end: half an answer would bias every figure.
+    A profile stops sending after so many requests or seconds, whichever comes first. Requests under way then still
+    run to their end: half an answer would bias every figure.
     """
 
     requests: PositiveInt | None = None
@@ -63,11 +63,11 @@ class _Profile(Frozen):
         return repeat(0.0)
 
     def available_ms(self, ends_ms: Sequence[float]) -> list[float]:
-        """When each answer can be had, by when each request of a trial ended (both in the order of sending)."""
+        """When each answer is available, by when each request of a trial ended (both in the order of sending)."""
         return list(ends_ms)
 
     def warm_up(self) -> ConcurrencyProfile:
-        """As many at once as the load will have, each once."""
+        """A profile of as many requests as the load sends at once."""
         at_once = min(self.peak, self.requests or self.peak)
         return ConcurrencyProfile(concurrency=at_once, requests=at_once)
 
@@ -101,13 +101,13 @@ class RateProfile(_Profile):
             # Multiplied, not added up: rounding must not let the rate drift.
             yield from (index * gap_ms for index in count())
         at_ms = 0.0
-        # Another stream of random numbers than the prompts': their number must not move the offsets.
+        # A separate stream of random numbers: the number of prompts must not change the offsets.
         for number in _random(seed ^ MASK):
             yield at_ms
             at_ms -= math.log(1 - (number >> 11) / 2**53) * gap_ms
 
     def warm_up(self) -> ConcurrencyProfile:
-        """Its concurrency is open, so a few at once."""
+        """A profile of a few requests at once: how many this load sends at once is not known in advance."""
         at_once = min(self.peak, WARM_UP_AT_RATE, self.requests or WARM_UP_AT_RATE)
         return ConcurrencyProfile(concurrency=at_once, requests=at_once)
 
@@ -228,7 +228,7 @@ def _prompt_order(seed: int, prompts: int) -> Iterator[int]:
 
 
 def _random(seed: int) -> Iterator[int]:
-    """SplitMix64: 64-bit numbers that no release of Python or of a library will ever change."""
+    """SplitMix64: 64-bit numbers that are the same in every release of Python and of the libraries."""
     state = seed & MASK
     while True:
         state = (state + 0x9E3779B97F4A7C15) & MASK

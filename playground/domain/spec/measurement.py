@@ -1,4 +1,4 @@
-"""How a workload is measured: what is asked, how it is sent, and when enough is known."""
+"""How a workload is measured: the prompts, the load, and when the rounds stop."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from playground.domain.spec.fields import Frozen, PositiveInt
 from .load_profile import ConcurrencyProfile, LoadProfile
 from .workload import Limits
 
-# It becomes an argument of a command, where a comma parts two of them.
+# Names of tasks become one argument of a command, separated by commas.
 TaskName = Annotated[str, Field(pattern=r"^[\w./][\w./ -]*$")]
-# Fewer give no interval worth the name.
+# Fewer rounds give an interval too wide to be useful.
 MIN_ROUNDS = 6
 # (high - low) / speed-up at which rounds stop unless the user says otherwise: about plus or minus 5%.
 TARGET_WIDTH = 0.1
@@ -27,9 +27,9 @@ class SyntheticPrompts(Frozen):
 
 
 class Harness(Frozen):
-    """What lm-evaluation-harness asks after the last round.
+    """The questions that lm-evaluation-harness asks after the last round.
 
-    `tasks` are names that it knows, or paths of task files. `limit`: so many questions of each at most; None: all.
+    `tasks` are names that it knows, or paths of task files. `limit`: at most so many questions of each; None: all.
     """
 
     tasks: Annotated[tuple[TaskName, ...], Field(min_length=1, max_length=16)]

@@ -80,7 +80,7 @@ class EngineSettings(Frozen):
 
     @property
     def synthetic(self) -> bool:
-        """Whether the engine accepts drafts as it is told, whatever they are: real speed, text without meaning."""
+        """Whether the engine accepts drafts at a prescribed rate: the speed is real, the text has no meaning."""
         return self.speculation.model_dump().get("rejection_sample_method") == "synthetic"
 
     @property
@@ -98,8 +98,8 @@ Api = Literal["chat", "completions"]
 
 
 class AttachedEndpoint(Frozen):
-    """A side that somebody else runs: an OpenAI-compatible endpoint. Its key is the host's affair, never kept
-    here."""
+    """A side that this host does not run: an OpenAI-compatible endpoint. Its key is in the host's configuration,
+    never here."""
 
     base_url: str
     model: ModelName
@@ -121,17 +121,17 @@ class AttachedEndpoint(Frozen):
 
     @property
     def draft(self) -> None:
-        """Nobody knows."""
+        """None: an endpoint does not tell."""
         return None
 
     @property
     def speculates(self) -> None:
-        """Nobody knows."""
+        """None: an endpoint does not tell."""
         return None
 
     @property
     def synthetic(self) -> bool:
-        """Asked for on an engine's command line, so not here."""
+        """False: synthetic acceptance is set on an engine's command line."""
         return False
 
 
@@ -140,7 +140,7 @@ def _kind(settings: object) -> str:
     return (AttachedEndpoint if attached else EngineSettings).__name__
 
 
-# What stands behind a side.
+# A side's engine or endpoint.
 SideSettings = Annotated[
     Annotated[EngineSettings, Tag("EngineSettings")] | Annotated[AttachedEndpoint, Tag("AttachedEndpoint")],
     Discriminator(_kind),

@@ -14,7 +14,7 @@ MOST_K = 128
 
 
 class _Method(Frozen):
-    """What is asked of every method, and what holds unless its class says otherwise."""
+    """The interface of every method, with its defaults."""
 
     # Whether the target's own layers draft.
     target_layers: ClassVar[bool] = False

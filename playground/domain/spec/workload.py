@@ -33,7 +33,7 @@ class Sampling(Frozen):
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0)] | None = None
-    # What the history can hold: 64 bits.
+    # The history stores 64-bit integers.
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = 0
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
@@ -68,7 +68,7 @@ class Prompt(Frozen):
     max_tokens: PositiveInt | None = None
 
     def sampled(self, sampling: Sampling) -> Sampling:
-        """How it is to be answered: its own length goes before the common one."""
+        """The sampling of this prompt: its own length replaces the common one."""
         return sampling if self.max_tokens is None else sampling.model_copy(update={"max_tokens": self.max_tokens})
 
 
@@ -81,4 +81,5 @@ class Limits(Frozen):
 
     @property
     def is_set(self) -> bool:
+        """Whether any of them is set."""
         return any(limit is not None for _, limit in self)

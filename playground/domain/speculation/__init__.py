@@ -1,1 +1,1 @@
-"""What speculation buys in theory, and predictions from what was measured."""
+"""What speculation gains in theory, and predictions from measurements."""

@@ -4,7 +4,7 @@ Speculation's formulas are in `theory`. For another k three things change:
 
 - acceptance: a smaller k takes the first positions of the nearest larger one that was measured; beyond the
   largest, the rates go on falling by the mean factor between its neighbouring positions (a geometric tail);
-- coverage: what stays is the share of tokens that come from steps that draft, not the share of such steps. Where
+- coverage: the share of tokens that come from steps that draft stays the same, not the share of such steps. Where
   text repeats itself, a longer draft needs fewer steps for it. (n-gram drafts replayed on answers of SmolLM2-135M
   to each built-in prompt set: tokens a step of k = 1 to 12 foretold from k = 5 within 5%; with a fixed coverage up
   to 32% off.)
@@ -41,7 +41,7 @@ from .theory import (
 class CostModel:
     """A step that drafts k tokens costs `base` + `per_token` x k steps that draft none, at this concurrency.
 
-    `floor`: and never less than this. `residual` is the fit's standard deviation; None for two points, which a
+    It never costs less than `floor`. `residual` is the fit's standard deviation; None for two points, which a
     line always meets.
     """
 
@@ -64,7 +64,7 @@ class Prediction:
     """For one k at one concurrency, against no speculation.
 
     A fit has a speed-up and, where all measured points have one, a 95% interval: what their noise makes of it, not
-    whether the model holds (a `PredictionError` tells). A band has its two ends, and no likeliest value between.
+    whether the model holds (a `PredictionError` shows that). A band has two ends, and no likeliest value between.
     """
 
     k: int
@@ -103,7 +103,7 @@ class PredictionError:
 
 
 def fit_costs(points: Iterable[SpeculationPoint]) -> list[CostModel]:
-    """One for each concurrency with two or more measured k."""
+    """A cost model for each concurrency with two or more measured k."""
     models = []
     for concurrency, group in by_concurrency(points).items():
         ks = np.array([float(point.k) for point in group])
@@ -118,13 +118,13 @@ def fit_costs(points: Iterable[SpeculationPoint]) -> list[CostModel]:
 
 
 def predict(points: Iterable[SpeculationPoint], ks: Sequence[int]) -> list[Prediction]:
-    """For each concurrency with a measured k, each of these. A measured k is predicted like any other."""
+    """Predictions of all `ks` for each concurrency with a measured k. A measured k is predicted like any other."""
     predictions = []
     for group in by_concurrency(points).values():
         speeds = np.array([[point.speed_up] for point in group])
         sampled = all(point.interval is not None for point in group)
         if sampled:
-            # The first column is the estimate, the others what it may be.
+            # The first column is the estimate, the others are draws from its distribution.
             speeds = np.hstack([speeds, speed_up_draws(group)])
         costs = np.array([cost_from(point, row) for point, row in zip(group, speeds, strict=True)])
         predictions += [_predicted(group, costs, k, sampled) for k in ks]
@@ -146,7 +146,7 @@ def accuracy(errors: Sequence[PredictionError]) -> Message | None:
 
 
 def _predicted(group: Sequence[SpeculationPoint], costs: Floats, k: int, sampled: bool) -> Prediction:
-    """`costs`: a row a point; the first column is the estimate, others, where `sampled`, what it may be."""
+    """`costs` has a row a point; the first column is the estimate, the others, where `sampled`, are draws."""
     acceptance, coverage = _drafting(group, k)
     ks = np.array([float(point.k) for point in group])
     concurrency = group[0].concurrency

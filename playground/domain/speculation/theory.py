@@ -1,4 +1,4 @@
-"""What speculation buys, in theory, and which k to take.
+"""What speculation gains in theory, and which k to choose.
 
 A step that drafts proposes k tokens and verifies them at once. With a_i the share of drafts whose token at
 position i is accepted (unconditional: all before it were, too), it yields 1 + sum of a_i tokens on average
@@ -34,7 +34,7 @@ from playground.domain.stats.verdicts import Verdict
 Floats = npt.NDArray[np.float64]
 Cost = TypeVar("Cost", float, Floats)
 
-# What the theory speaks of: the first token comes from a step that drafts nothing, and goodput has thresholds.
+# The theory covers decoding: the first token comes from a step that drafts nothing, and goodput has thresholds.
 DECODING: frozenset[Objective] = frozenset({"tpot", "throughput"})
 DRAWS = 10_000
 # With fewer drafting steps a few per cent of noise in the speed-up are several times that in a step's cost.
@@ -73,7 +73,7 @@ def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigu
     """From the verdict on a side that drafts k tokens, against no speculation, and that side's figures.
 
     None where its speed-up or acceptance is unknown, where it drafted nothing, or where the verdict is by a metric
-    that theory says nothing of.
+    that the theory does not cover.
     """
     acceptance, coverage = figures.acceptance_rate_per_position, figures.draft_coverage
     if verdict.metric not in DECODING or verdict.speed_up is None or not acceptance or not coverage:
@@ -109,12 +109,12 @@ def step_cost(point: SpeculationPoint) -> float:
 
 
 def cost_from(point: SpeculationPoint, speed_up: Cost) -> Cost:
-    """As `step_cost`, had the point's speed-up been this."""
+    """`step_cost` if the point's speed-up were this."""
     return 1 + (point.tokens_per_step / speed_up - 1) / point.coverage
 
 
 def known_cost(point: SpeculationPoint) -> float | None:
-    """`step_cost` where it can be told: None where steps that draft are too rare for it to show.
+    """`step_cost`; None where steps that draft are too rare to measure it.
 
     A step that drafts costs no less than one that does not: what lies below is noise.
     """
@@ -133,7 +133,7 @@ def geometric_rates(acceptance: float, k: int) -> tuple[float, ...]:
 def break_even_acceptance(k: int, cost: float) -> float | None:
     """The acceptance rate, alike at all positions, at which S = 1; None where even 1 does not pay.
 
-    S = 1 where 1 + sum of a^i = r: steps that draft nothing neither gain nor lose, so the coverage has no say.
+    S = 1 where 1 + sum of a^i = r: steps that draft nothing neither gain nor lose, so coverage does not matter.
     """
     if tokens_per_step(geometric_rates(1.0, k)) < cost:
         return None
@@ -153,13 +153,13 @@ def better_draft(cost: float, k: int, acceptances: Sequence[float], coverage: fl
 
 
 def if_accepted(k: int, cost: float, acceptance: float) -> Message:
-    """What a draft that drafts at every step would give, as a sentence that says it is predicted."""
+    """A sentence on the predicted speed-up of a draft that drafts at every step."""
     [speed_up] = better_draft(cost, k, [acceptance])
     return Message("theory.better_draft", {"k": k, "percent": 100 * acceptance, "speed_up": speed_up})
 
 
 def break_even(k: int, cost: float) -> Message:
-    """Which acceptance k needs, as a sentence."""
+    """A sentence on the acceptance rate that k needs to pay."""
     needed = break_even_acceptance(k, cost)
     params: dict[str, object] = {"k": k, "cost": cost}
     if needed is None:
@@ -168,11 +168,11 @@ def break_even(k: int, cost: float) -> Message:
 
 
 def speed_up_draws(points: Sequence[SpeculationPoint]) -> Floats:
-    """A row a point, each with an interval: what its speed-up may be, DRAWS times, by the t distribution of its
-    log. Always the same draws for the same points.
+    """DRAWS samples of each point's speed-up, by the t distribution of its log: a row a point. Each point has an
+    interval. The same points always give the same draws.
 
-    Rows are independent. Points measured against the same trials of a baseline move together, in truth: then the
-    order among them is surer than the draws say, never less sure.
+    Rows are independent. Points measured against the same trials of a baseline are correlated in truth: then the
+    order among them is more certain than the draws say, never less.
     """
     random = np.random.default_rng(0)
     rows = [
@@ -184,7 +184,7 @@ def speed_up_draws(points: Sequence[SpeculationPoint]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BestK:
-    """The k to take, "off" for no speculation, or None where no point has an interval yet.
+    """The k to choose, "off" for no speculation, or None where no point has an interval yet.
 
     `confidence` is the probability that the choice is the fastest of all measured, no speculation included.
     """
@@ -197,7 +197,7 @@ class BestK:
 def best_k(points: Sequence[SpeculationPoint]) -> BestK:
     """Of points at one concurrency, those with an interval. A k must show a clear gain to be taken: the fastest
     whose interval lies above 1. Picking the best of m flatters it, so this interval has a level of 1 - 0.05 / m
-    (Bonferroni): in all, something is made out of nothing one time in forty at most.
+    (Bonferroni): a gain is claimed where there is none one time in forty at most.
     """
     known = [point for point in points if point.interval is not None]
     if not known:
@@ -225,6 +225,6 @@ def best_k(points: Sequence[SpeculationPoint]) -> BestK:
 
 
 def _interval(point: SpeculationPoint, of: int) -> tuple[float, float]:
-    """Of a point's speed-up, for the best of so many."""
+    """The interval of a point's speed-up, for the best of `of` points."""
     half = t_factor(point.rounds - 1, of) * (point.standard_error or 0.0)
     return ratio_interval(log(point.speed_up), half)

@@ -7,7 +7,7 @@ from math import asinh, exp, log, sqrt
 
 from scipy.special import stdtrit
 
-# Beyond this many further rounds a promise means nothing: drift and the machine's other work take over.
+# Beyond this many further rounds an estimate means nothing: drift and the machine's other work dominate.
 MAX_FURTHER_ROUNDS = 100
 
 

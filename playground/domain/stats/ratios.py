@@ -55,8 +55,8 @@ class Ratio:
         return self.interval_of_one_in(1)
 
     def interval_of_one_in(self, count: int) -> tuple[float, float]:
-        """For the best of so many, which the choice flatters: all of their intervals together hold at 95%
-        (Bonferroni)."""
+        """The interval of the best of so many, which the choice flatters: all of their intervals together hold at
+        95% (Bonferroni)."""
         return ratio_interval(self.log, t_factor(self.degrees, count) * self.error)
 
     @property
@@ -65,7 +65,7 @@ class Ratio:
 
 
 def quotient(dividend: Ratio, divisor: Ratio) -> Ratio:
-    """Of two that were measured independently of each other."""
+    """The quotient of two ratios that were measured independently of each other."""
     error, degrees = _combined([dividend, divisor])
     return Ratio(dividend.log - divisor.log, error, degrees)
 

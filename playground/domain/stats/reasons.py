@@ -62,7 +62,7 @@ def trend_p(values: Sequence[float]) -> float:
 
 
 def _change(values: Sequence[float]) -> float:
-    """From the first half of the rounds to the second, in the values' own unit."""
+    """The change from the first half of the rounds to the second, in the values' unit."""
     half = len(values) // 2
     return fmean(values[-half:]) - fmean(values[:half])
 
@@ -72,7 +72,7 @@ def _percent(log_ratio: float) -> float:
 
 
 def too_few(rounds: int, known: int) -> Reason:
-    """Too few of the rounds, or rounds in which both values are known, for an interval."""
+    """There are too few rounds for an interval, or too few in which both values are known."""
     if known < rounds:
         return Reason("unknown_values", {"known": known, "rounds": rounds, "least": MIN_ROUNDS})
     return Reason("few_rounds", {"rounds": rounds, "least": MIN_ROUNDS})
@@ -90,7 +90,7 @@ def ratio_moves(ratios: Sequence[float], mean: float, side: str, baseline: str) 
 
 
 def trend(logs: Mapping[str, Sequence[float]]) -> Reason | None:
-    """A side whose own rounds go one way: the one with the largest change."""
+    """A side's own rounds have a trend. Of several, the reason names the one with the largest change."""
     drifting = {name: _change(values) for name, values in logs.items() if trend_p(values) < TREND_P}
     if not drifting:
         return None
@@ -112,7 +112,9 @@ def own_spread(logs: Mapping[str, Sequence[float]], mean: float) -> Reason | Non
 
 
 def unclear(needed: int | None, mean: float, half: float) -> Reason:
-    """What would settle it: further rounds, nothing any more, or too many. `mean` and `half` are of the ratio."""
+    """What would settle the verdict: further rounds, too many of them, or nothing, since the interval is narrow.
+
+    `mean` and `half` are of the log ratio."""
     if needed is None:
         return Reason("too_noisy", {"least": MAX_FURTHER_ROUNDS})
     if needed == 0:

@@ -1,4 +1,4 @@
-"""From a measured run's trials to its rounds (A B, B A, ...), its verdicts, and why it ended."""
+"""Derives a measured run's rounds, verdicts and ending from its trials. Nothing here is stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def order_of(number: int, sides: int) -> list[int]:
 
 
 def whole_rounds(run: Run) -> int:
-    """How many rounds are whole. Counted, not computed: cheap enough to ask while an engine is measured."""
+    """How many rounds are whole. This is cheap enough to call while an engine is measured."""
     return min((sum(trial.complete for trial in side.trials) for side in run.sides), default=0)
 
 
@@ -56,7 +56,7 @@ def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
 
 
 def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
-    """Each other side against the first. Empty for a race."""
+    """The verdict on each other side against the first; empty for a race."""
     if run.measurement is None:
         return ()
     values = [round_.values for round_ in rounds]
@@ -66,7 +66,7 @@ def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:
 
 
 def settled(run: Run, verdicts: tuple[Verdict, ...]) -> bool:
-    """Whether every interval is as narrow as was asked for."""
+    """Whether every interval is as narrow as the measurement requires."""
     return run.measurement is not None and all(
         narrow_enough(verdict, run.measurement.target_width) for verdict in verdicts
     )

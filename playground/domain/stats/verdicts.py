@@ -101,7 +101,7 @@ def compare(
 def _without_goodput(
     rounds: Sequence[RoundValues], side: str, baseline: str
 ) -> tuple[Outcome, Reason | None] | None:
-    """What follows where a side kept to the limits in no request of a round; None if that never happened."""
+    """The outcome where a side kept to the limits in no request of a round; None if that never happened."""
     zeros = {name: sum(values.get(name) == 0 for values in rounds) for name in (side, baseline)}
     worst = max(zeros, key=lambda name: zeros[name])
     if not zeros[worst]:
@@ -120,7 +120,7 @@ def _judge(
     half = half_width(spread, len(ratios))
     moves = ratio_moves(ratios, mean, *logs)
     if moves is not None:
-        # What the interval speaks of, one ratio for the whole run, does not exist.
+        # There is no one ratio for the whole run, which the interval assumes.
         return "no clear difference", moves, None
     if abs(mean) > half:
         return ("faster" if mean > 0 else "slower"), trend(logs) or own_spread(logs, mean), None
@@ -129,9 +129,9 @@ def _judge(
 
 
 def narrow_enough(verdict: Verdict, target_relative_width: float) -> bool:
-    """The stopping rule; ask it after every round. It looks at the interval's width, never at its sign.
+    """The stopping rule, applied after every round. It looks at the interval's width, never at its sign.
 
-    Stopping as soon as the interval excludes 1 would make a difference out of nothing about one time in six
+    Stopping as soon as the interval excludes 1 would claim a difference where there is none about one time in six
     within 20 rounds. Stopping on the width costs a little, since it stops sooner where the spread looks small by
     luck: by the tests' simulations 93% coverage instead of 95% where about 10 rounds are needed, and
     more elsewhere. Only an even number of rounds may stop: a drift cancels in whole A B B A.
