@@ -87,8 +87,8 @@ class Need:
 
     `kv_sequence` is the KV cache of one sequence of `length` tokens; `kv_least` the smallest cache that it works
     with: that, or more where its size is set. `budget` is what it may take in all; `kv_available` what is left of
-    it for the KV cache, negative where the rest alone is too much. `claim` must be free when it starts: vLLM refuses
-    otherwise.
+    it for the KV cache, negative where the rest alone is too much. `claim` must be free when it starts, or vLLM
+    refuses.
     """
 
     weights: int
