@@ -22,7 +22,7 @@ from .runtime import Runtime
 
 SERVED_NAME = "playground"
 SPECULATION_FLAG = "--speculative-config"
-# Newer than the JSON; its choices are the methods that a version has.
+# A newer option than the JSON one; its choices are the methods that a version has.
 METHOD_FLAG = "--spec-method"
 PER_STEP_FLAG = "--per-request-spec-decode-metrics"
 
@@ -37,7 +37,7 @@ class Command:
     added: Mapping[str, str]
 
     def __str__(self) -> str:
-        """As one would type it."""
+        """The command as it is typed in a shell."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.added.items()]
         return " ".join([*variables, shlex.join(self.argv)])
 
@@ -53,7 +53,7 @@ def build(
     native_bf16: bool,
     cpu_kv_gib: int,
 ) -> Command:
-    """The settings were checked: this runtime has what they name."""
+    """The command for settings that were checked against this runtime."""
     argv = [str(runtime.python), "-m", runtime.entry_point]
     argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
     # The host is given although a Unix socket is served: the default binds every interface.
@@ -71,7 +71,7 @@ def arguments(
     draft: Path | str | None,
     knows: Callable[[str], bool] = lambda flag: True,
 ) -> list[str]:
-    """What makes an engine the one that was asked for, whoever starts it: nothing of where it listens."""
+    """The arguments that follow from the settings, without those that say where the engine listens."""
     argv = [word for name, value in knobs.items() for word in _words(name, value, knows)]
     if settings.speculates:
         argv += [SPECULATION_FLAG, json.dumps(settings.speculation.config(None if draft is None else str(draft)))]
@@ -119,7 +119,7 @@ def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str])
 
 
 def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:
-    """With what depends on the place where it is not set: precision on a CPU, its share of a shared GPU."""
+    """The settings with defaults that depend on the placement: dtype on a CPU, the share of a shared GPU."""
     knobs = settings.knobs.overrides()
     if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
         knobs["dtype"] = "float32"

@@ -88,7 +88,7 @@ def place(
     """A core set for each CPU side; for each GPU side the GPUs that the fewest others use, so none if possible.
 
     Where sides serve in turns nothing contends, and every CPU side gets the same cores: all but the first, which
-    is left to the page and to the measuring process. Raises InvalidInput if one side alone wants more GPUs than
+    is left to the page and to the measuring process. Raises InvalidInput if one side alone needs more GPUs than
     there are.
     """
     on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]

@@ -1,4 +1,4 @@
-"""How busy GPUs are, and what is taken of their memory: what NVML says of whole cards."""
+"""How busy GPUs are, and how much of their memory is in use, as NVML reports it for whole cards."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .nvml import opened
 @dataclass(frozen=True)
 class GpuLoad:
     """`utilization`: share of the last moment (NVML: a sixth of a second to one) in which a kernel ran, the mean
-    over the cards. `memory_bytes`: in use by anybody, of all these cards."""
+    over the cards. `memory_bytes`: in use by all processes, on all these cards."""
 
     utilization: float
     memory_bytes: int
 
 
 def read(gpus: Sequence[int]) -> GpuLoad | None:
-    """Of these cards now; None for no cards, or where NVML does not tell."""
+    """The load of these cards now; None for no cards, or where NVML does not report it."""
     nvml = opened() if gpus else None
     if nvml is None:
         return None

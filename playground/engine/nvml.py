@@ -10,7 +10,7 @@ import pynvml
 
 @cache
 def opened() -> ModuleType | None:
-    """Ready to ask; None where there is none. Opening it takes longer than asking, so it stays open."""
+    """The library, initialised; None where there is none. It stays open: opening takes longer than a query."""
     nvml: ModuleType = pynvml
     try:
         nvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""Which engines live, who holds them, when they stop. One lease a host."""
+"""Which engines run, which run holds them, and when they stop. A host has one lease."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Pool:
 
     @asynccontextmanager
     async def lease(self, holder: Holder, *, wait: bool = False) -> AsyncIterator[None]:
-        """Raises HostBusy if somebody else holds the engines, unless told to wait (first come, first served)."""
+        """Hold the engines. Raises HostBusy if another run holds them, unless `wait` (first come first served)."""
         # Locked without a holder: engines are being stopped, which ends soon.
         if self.holder is not None and not wait:
             raise HostBusy("host.busy", **_holder_params(self.holder))
@@ -94,7 +94,7 @@ class Pool:
     async def provide(
         self, requests: Sequence[EngineRequest], on_stage: Callable[[int, str], None]
     ) -> list[Engine | EngineFailed]:
-        """An engine (or its failure) for each; unchanged ones are reused, unneeded ones stopped first.
+        """An engine (or its failure) for each request; unchanged ones are reused, unneeded ones stopped first.
 
         CPU engines start together. Engines on GPUs start one after the other: each sizes its KV cache by what it
         finds free.
@@ -139,7 +139,7 @@ class Pool:
             self._host_lock.release()
 
     async def stop_when_idle(self) -> None:
-        """Runs for ever: stops the engines once nobody has used them for the configured time."""
+        """Runs for ever: stops the engines once no run has used them for the configured time."""
         while True:
             await asyncio.sleep(min(self._config.idle_stop_s / 4, 5))
             idle_s = time.monotonic() - self._idle_since

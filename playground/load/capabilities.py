@@ -26,7 +26,7 @@ NONE = Capabilities(
 )
 REFUSED = (400, 422)
 
-# Each thing that an endpoint may know, and what it adds to a request.
+# What an endpoint may know, by name -> the fields that it adds to a request.
 Extras = dict[str, dict[str, Any]]
 
 
@@ -77,7 +77,7 @@ def _parameters(sampling: Sampling) -> Extras:
 
 @dataclass(frozen=True)
 class _Requests:
-    """Small requests with more or fewer extras. Strict servers refuse a whole request for one field."""
+    """Sends small requests with more or fewer extras: strict servers refuse a whole request for one field."""
 
     client: httpx.AsyncClient
     endpoint: Endpoint
@@ -134,7 +134,7 @@ def _events(content: bytes) -> list[dict[str, Any]]:
 
 
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:
-    """What /v1/models says about this model, where there is such a page and it says it."""
+    """The model's context by /v1/models; None where the endpoint does not report it."""
     try:
         response = await client.get("/models")
         entries = response.json()["data"] if response.status_code == 200 else []

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._write: Callable[[bytes], None] = lambda _: None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes, only alike.
+        # uvloop's transports have the interface of asyncio's, but are not subclasses.
         self._transport = cast(asyncio.Transport, transport)
         self._write = self._transport.write
         if transport.get_extra_info("ssl_object") is None:
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
             return
         request.blocks.append((now, data))
         self._owner.last_byte = now
-        # Thousands of times a second: one that can't be the last is not looked at further.
+        # This runs thousands of times a second: a block that can't be the last is not examined further.
         if self._framing.chunked and not may_end(data):
             return
         if self._framing.ended(request.blocks):
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         self._owner.connection_lost(self, request, str(exc or ""))
 
     def drop(self) -> None:
-        """Close it at once: the engine then aborts what it is doing for us."""
+        """Close it at once: the engine then aborts the request."""
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()

@@ -38,7 +38,7 @@ async def run(plan: dict[str, Any]) -> None:
     if plan["mode"] == "race":
         await race.run(plan, stop)
     else:
-        # Imported here: it knows the domain's profiles, which a race should not wait for.
+        # Imported here: it imports the domain's profiles, which a race does not need and should not wait for.
         from . import measured
 
         await measured.run(plan, stop)

@@ -88,7 +88,7 @@ class RaceLoad(_DriverRun):
 
 
 class MeasuredLoad(_DriverRun):
-    """A whole workload sent to one endpoint, as a profile says, stamped first and understood afterwards.
+    """A whole workload sent to one endpoint, as a profile says, stamped first and parsed afterwards.
 
     The same prompts, sampling, profile and seed send the same requests in the same order at the same offsets.
     """
@@ -105,7 +105,7 @@ class MeasuredLoad(_DriverRun):
         salted: bool = True,
     ) -> None:
         self.traces: dict[int, RequestTrace] = {}
-        # Of the driver's process, from the first send until everything was understood; None until it has ended.
+        # Of the driver's process, from the first send until everything was parsed; None until it has ended.
         self.client_cpu_s: float | None = None
         # From the first send to the last byte.
         self.wall_s: float | None = None

@@ -17,7 +17,7 @@ from playground.domain.spec.settings import Api
 from playground.domain.spec.workload import Conversation, Sampling
 from playground.domain.url import BaseUrl, without_secrets
 
-# Fewer characters of a key give nothing away.
+# Up to so many characters of a key may stay in a text: they reveal nothing.
 CUT_KEY = 4
 PATHS: dict[Api, str] = {"chat": "/chat/completions", "completions": "/completions"}
 
@@ -47,7 +47,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a side's engine answers. `uds` wins over host and port. Headers may hold a key: never shown."""
+    """Where a side's engine answers. `uds` takes precedence over host and port. Headers may hold a key."""
 
     model: str
     uds: str | None = None
@@ -68,7 +68,7 @@ class Endpoint:
 
     @classmethod
     def attached(cls, config: Config, base_url: str, model: str, api: Api, key: str | None = None) -> Endpoint:
-        """An endpoint that somebody else runs, with the host's key for it, else `key`.
+        """An endpoint that this host does not run, with the host's key for it, else `key`.
 
         Raises InvalidInput for what is no address, or none that this host allows.
         """
@@ -82,7 +82,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The base URL as a person would type it; an engine on a Unix socket has a stand-in for a host."""
+        """The base URL as a person would type it; for an engine on a Unix socket the host is localhost."""
         return str(self._where)
 
     @property
@@ -92,7 +92,7 @@ class Endpoint:
         return BaseUrl(self.tls, self.host, self.port, self.base_path)
 
     def without_key(self, text: str) -> str:
-        """`text` fit to be kept and shown: some servers repeat a key that they refuse."""
+        """`text` without this endpoint's key: some servers repeat a key that they refuse."""
         for value in self.headers.values():
             key = value.removeprefix("Bearer ")
             text = text.replace(key, "…")
@@ -102,14 +102,14 @@ class Endpoint:
         return text
 
     def as_curl(self, body: Mapping[str, Any]) -> str:
-        """The request as one would type it. The key stays a variable's name."""
+        """The request as a curl command, in which an environment variable stands for the key."""
         key = ' --header "Authorization: Bearer $OPENAI_API_KEY"' if self.headers else ""
         content = shlex.quote(json.dumps(body, ensure_ascii=False))
         return f"curl --no-buffer{key} {shlex.quote(self.url + self.path)} --json {content}"
 
     def client(self, timeout_s: float, at_once: int | None = None) -> httpx.AsyncClient:
-        """A client for requests beside the measuring process, at most `at_once` at a time. A connection each: a
-        server may close an idle one without notice. No proxies, since the driver knows none either."""
+        """A client for requests beside the measuring process, at most `at_once` at a time. Each opens a
+        connection, since a server may close an idle one without notice. Like the driver it uses no proxies."""
         limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
         return httpx.AsyncClient(
             base_url=self.url,
@@ -160,7 +160,7 @@ class Endpoint:
     def _question(self, conversation: Conversation) -> dict[str, Any]:
         if self.api == "chat":
             return {"messages": [message.model_dump() for message in conversation]}
-        # A completion knows no roles, and gets the plain text.
+        # Completions have no roles: they get the plain text.
         return {"prompt": "\n\n".join(message.content for message in conversation)}
 
     def new_salt(self, salted: bool) -> str | None:

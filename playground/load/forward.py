@@ -1,4 +1,4 @@
-"""An endpoint's address for programs that know no Unix sockets."""
+"""Makes an endpoint reachable for programs that do not support Unix sockets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ BLOCK = 65536
 
 @asynccontextmanager
 async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
-    """Its base URL over TCP. For a Unix socket this opens a port on loopback that leads there meanwhile: others on
-    this machine could use it, too."""
+    """Its base URL over TCP. For a Unix socket this opens a loopback port that forwards to it meanwhile: other
+    programs on this machine could use it, too."""
     if endpoint.uds is None:
         yield endpoint.url
         return
@@ -31,7 +31,7 @@ async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{endpoint.base_path}"
     finally:
         server.close()
-        # Not wait_closed: an engine that reads no more would keep its connection open, and this waiting, for ever.
+        # wait_closed would wait for ever where an engine keeps its connection open but reads no more.
         for task in served:
             task.cancel()
         await asyncio.gather(*served, return_exceptions=True)
@@ -48,7 +48,7 @@ async def _joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ud
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Until either end is closed."""
+    """Copy until either end is closed."""
     try:
         with contextlib.suppress(OSError):
             while block := await source.read(BLOCK):

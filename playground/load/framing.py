@@ -30,7 +30,7 @@ class Framing:
     def __init__(self) -> None:
         self.keep_alive = True
         self._head: bytes | None = b""
-        # Once known to be chunked, only blocks that `may_end` have to be shown.
+        # If true, `ended` need only see the blocks for which `may_end` is true.
         self.chunked = False
         self._missing: int | None = None
 

@@ -1,4 +1,4 @@
-"""Measured mode: a schedule's requests over connections that are kept, stamped now and understood later."""
+"""Measured mode: a schedule's requests over connections that are kept, stamped now and parsed later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSALS = 10
 # Of the connections that the server closed for idleness, so many are opened again in advance.
 SPARE = 8
 RECENT_S = 1.0
-# A stream that has been quiet for so long is looked at: its end may have had a form that `Framing` does not know.
+# A stream that was quiet for so long is read: its end may have had a form that `Framing` does not know.
 LOOK_S = 1.0
 
 
@@ -142,7 +142,7 @@ class ScheduledLoad:
     # Connections
 
     async def _open(self) -> None:
-        """One more connection to use. One that could not be opened fails the request that gets it."""
+        """Open one more connection. If that fails, the request that gets the connection fails."""
         connection = Connection(self)
         try:
             await connect(connection, self._endpoint)
@@ -184,7 +184,7 @@ class ScheduledLoad:
         if request is None:
             if connection in self._free:
                 self._free.remove(connection)
-                # Closed after each answer, then another is due at once. Closed for idleness: some are enough.
+                # Replace one that was closed after an answer; of those closed for idleness, up to SPARE.
                 if time.perf_counter() - connection.used < RECENT_S or len(self._free) < SPARE:
                     self._replace()
             return
@@ -248,7 +248,7 @@ class ScheduledLoad:
         self.ended.set()
 
     def _abandon(self, request: TimedRequest) -> None:
-        """Close the request's connection: what arrived is all there will be."""
+        """Close the request's connection: nothing more will be read."""
         if request in self._again:
             self._again.remove(request)
             self._waiting.append(request)
@@ -262,7 +262,7 @@ class ScheduledLoad:
 
 
 async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:
-    """Run the plan's schedule and report every request, then what it took."""
+    """Run the plan's schedule and report every request, then the time and CPU time used."""
     outbox = Outbox()
     try:
         await ScheduledLoad(plan, outbox).run(stop)

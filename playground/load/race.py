@@ -26,7 +26,7 @@ class Request(asyncio.Protocol):
         return self._recording.last_byte
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes, only alike.
+        # uvloop's transports have the interface of asyncio's, but are not subclasses.
         self._transport = cast(asyncio.Transport, transport)
 
     def send(self, start: float) -> None:
@@ -52,7 +52,7 @@ class Request(asyncio.Protocol):
         self.end("cut", str(exc or ""))
 
     def end(self, kind: str, detail: str = "") -> None:
-        """Close the connection: what arrived is all there will be."""
+        """Close the connection: nothing more will be read."""
         self._recording.end(kind, detail)
         self._report()
 

@@ -1,4 +1,4 @@
-"""Server-sent events: the bytes of a body in, the data of each event out, as JSON where it is that."""
+"""Server-sent events: parses the bytes of a body into the data of each event, and that as JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def payload(data: bytes) -> dict[str, Any] | None:
 
 
 def lenient_json(data: bytes) -> Any:
-    """orjson is stricter than the engines: half an emoji (which becomes U+FFFD) and NaN are all right."""
+    """Parse what orjson refuses and engines send: half an emoji (which becomes U+FFFD), and NaN."""
     try:
         readable = json.dumps(json.loads(data), ensure_ascii=False)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""One HTTP response, byte blocks with arrival times in, token-bearing deltas out.
+"""Parses one HTTP response: byte blocks with arrival times in, token-bearing deltas out.
 
-The same reader serves a race (fed as bytes arrive) and a measurement (fed after the request has ended): it only
-ever looks at the times it is given.
+The same reader serves a race (fed as bytes arrive) and a measurement (fed after the request has ended): it uses
+only the times that it gets.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import httptools
 
 from .sse import EventParser, StreamError, lenient_json, payload
 
-# Statuses from here on bring no stream: a redirect is as little an answer as an error.
+# A response with this status or a higher one, a redirect or an error, has no stream.
 NO_ANSWER = 300
-# SQLite's integers end here.
+# SQLite stores integers below this.
 COUNTS_BELOW = 2**63
 
 # One payload that bore tokens: when, how many (None where neither ids nor a running usage count them), text, ids.
@@ -70,8 +70,8 @@ class StreamReader:
             raise StreamError("cut")
 
     def release(self) -> None:
-        """It has read its last. The parser and this object hold each other: without this, only the (switched off)
-        garbage collection would free them."""
+        """Release the parser after the last read. It and this object refer to each other: otherwise only the
+        (switched off) garbage collection would free them."""
         del self._parser
 
     # Callbacks of the HTTP parser
@@ -91,7 +91,7 @@ class StreamReader:
             self.finished = self.finished or self.finish_reason is not None
 
     def _on_data(self, data: bytes) -> None:
-        """A measurement's CPU time is mostly this: a payload a token, with hardly a call that is not needed."""
+        """Handle one payload. This takes most of a measurement's CPU time, so it makes few calls."""
         if (event := payload(data)) is None:
             self.finished = True
             return
@@ -120,7 +120,7 @@ class StreamReader:
         ids = choice.get("token_ids")
         tokens = len(ids) if ids else None
         if not ids and usage is not None and self._counted is not None:
-            # After text that nobody counted, a usage is the final one, and tells nothing about this chunk.
+            # After uncounted text, a usage is the final one, and tells nothing about this chunk.
             tokens = max(usage - self._counted, 0)
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):

@@ -8,7 +8,7 @@ from typing import Any
 from .sse import StreamError
 from .stream import Delta, StreamReader
 
-# So many blocks are read between two looks at the clock: about a tenth of a millisecond.
+# How many blocks are read between two looks at the clock: about a tenth of a millisecond's work.
 AT_ONCE = 32
 
 
@@ -23,20 +23,20 @@ class TimedRequest:
         self.sent = 0.0
         self.blocks: list[tuple[float, bytes]] = []
         self.retried = False
-        # Why it ended before its bytes did.
+        # Why it ended early.
         self._early: tuple[str, str] | None = None
-        # What its bytes say is wrong.
+        # The error in its bytes.
         self._fault: tuple[str, str] | None = None
         self._reader = StreamReader()
         self._read = 0
 
     @property
     def last_byte(self) -> float:
-        """When something last came; until then, when it was sent."""
+        """When its last bytes arrived; before the first, when it was sent."""
         return self.blocks[-1][0] if self.blocks else self.sent
 
     def end(self, kind: str, detail: str = "") -> None:
-        """It ended early, for this reason, unless its bytes turn out to be whole or to say something worse."""
+        """Record why it ended early. A whole answer, or an error in its bytes, takes precedence over that."""
         self._early = (kind, detail)
 
     def read(self, until: float | None = None) -> bool:
@@ -75,7 +75,7 @@ class TimedRequest:
         return self._reader.take()
 
     def event(self, start: float) -> dict[str, Any]:
-        """All of it, once it has ended and been read."""
+        """The whole request as an event, once it has ended and been read."""
         return {
             "event": "request",
             "request": self.index,
@@ -86,7 +86,7 @@ class TimedRequest:
         }
 
     def outcome(self) -> dict[str, Any]:
-        """How it ended. Bytes and reader are let go."""
+        """How it ended. Releases bytes and reader."""
         reader = self._reader
         problem = self._problem()
         reader.release()

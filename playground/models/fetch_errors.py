@@ -1,4 +1,4 @@
-"""From what went wrong while a model was fetched to one sentence."""
+"""Translates the errors of a fetch into one sentence each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def translated(name: str, folder: Path) -> Iterator[None]:
 def of_step(
     message_id: str, lines: Sequence[str], exit_code: int, folder: Path, **params: object
 ) -> ModelUnavailable:
-    """A helper command failed, and these are its last lines."""
+    """The error for a helper command that failed with these last lines."""
     if any("No space left on device" in line for line in lines):
         return _disk_full(folder)
     return ModelUnavailable(message_id, detail=ended_by_signal(exit_code) or " ".join(lines[-1:]), **params)
@@ -50,7 +50,7 @@ def _disk_full(folder: Path) -> ModelUnavailable:
 
 
 def _full(error: BaseException | None) -> bool:
-    """Whether the disk was full at the bottom of it."""
+    """Whether a full disk caused the error."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return True

@@ -16,7 +16,7 @@ EMBEDDED_FOLDER = EMBEDDED.split("/")[1]
 
 
 def local_folder(config: Config, name: str) -> Path | None:
-    """The folder that `name` already stands for, or None if it has to be fetched."""
+    """The folder of a model that is on this machine; None if it has to be fetched."""
     try:
         path = Path(name).expanduser()
     except RuntimeError:
@@ -33,14 +33,14 @@ def local_folder(config: Config, name: str) -> Path | None:
 
 
 def _holds_model(folder: Path) -> bool:
-    # Its path may be longer than the system's, or nobody may look there.
+    # The path may be too long for the system, or unreadable.
     with contextlib.suppress(OSError):
         return (folder / "config.json").is_file()
     return False
 
 
 def portable(config: Config, name: str) -> str:
-    """What another vLLM calls the model: its hub id, else the folder's whole path."""
+    """A name by which any vLLM finds the model: its hub id, else the folder's whole path."""
     if name == EMBEDDED_FOLDER:
         return EMBEDDED
     if name.count("/") == 1 and not name.startswith(("/", ".", "~")):

@@ -23,11 +23,11 @@ from playground.domain.fit.weights import Tensor
 from .fetch import hub_reachable
 from .folders import local_folder
 
-# Read of one file, a header included; the largest tokenizers have half of that.
+# The most that is read of one file; the largest tokenizers have half of that.
 MOST_MIB = 64
 # Elements of one tensor; the largest layers of today have a thousandth of that.
 LARGEST_TENSOR = 2**44
-# What a file of another form than expected leads to.
+# The errors that a file of unexpected form raises.
 BROKEN = (
     OSError,
     ValueError,
@@ -42,7 +42,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jin
 
 
 def read(config: Config, name: str, *, tokens: bool) -> Partner:
-    """With its tokenizer only where `tokens`: that is the largest of these files.
+    """What is known of a model; its tokenizer only where `tokens`, since that is the largest file.
 
     Blocking. Raises ModelUnavailable where nothing can be known: no folder and no hub, or a broken file.
     """

@@ -28,11 +28,11 @@ class TokenText:
 
 @lru_cache(maxsize=4)
 def tokenizer(folder: Path | None) -> Tokenizer | None:
-    """Of a model folder; None where it has no tokenizer.json."""
+    """The tokenizer of a model folder; None where it has no tokenizer.json."""
     file = folder / "tokenizer.json" if folder else None
     return Tokenizer.from_file(str(file)) if file is not None and file.is_file() else None
 
 
 def token_text(folder: Path | None) -> TokenText:
-    """For a model folder; one that splits nothing where there is no tokenizer."""
+    """The splitter for a model folder; without a tokenizer it splits nothing."""
     return TokenText(tokenizer(folder))

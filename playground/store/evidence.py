@@ -1,4 +1,4 @@
-"""The evidence of the checks after the last round <-> JSON."""
+"""Converts the evidence of the checks after the last round to JSON and back."""
 
 from __future__ import annotations
 

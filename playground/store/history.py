@@ -82,14 +82,14 @@ class History:
                 db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
 
     def give_up(self, run_id: str, problem: Message) -> None:
-        """Of a run that could not be written: at least that it failed, and why. What was saved before stays."""
+        """Mark a run that could not be written as failed, with the reason. What was saved before stays."""
         with self._writing() as db:
             row = {"status": "failed", "problem": message_text(problem)}
             db.table("runs").update(run_id, row)
 
     def mark_interrupted(self) -> int:
-        """Runs and sweeps that still say "running" although nothing runs: cut off with their process. Returns how
-        many runs."""
+        """Mark runs and sweeps that still say "running" as interrupted: their process is gone. Returns how many
+        runs."""
         with self._writing() as db:
             db.conn.execute("UPDATE sweeps SET status = 'interrupted' WHERE status = 'running'")
             return db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'").rowcount
@@ -110,7 +110,7 @@ class History:
             return [row["preset"] for row in db.query(query)]
 
     def settings(self, saved_id: str) -> Run | Sweep | None:
-        """What a run or a sweep was started from: without trials, samples and points, so read at once."""
+        """A run or a sweep without its trials, samples and points, which is quick; None without one of that id."""
         with self._reading() as db:
             for row in db.table("sweeps").rows_where("id = ?", [saved_id]):
                 return rows.sweep_of(row, [])
@@ -179,7 +179,8 @@ class History:
 
 
 def _unsaved(db: Database, run_id: str, position: int, trial: Trial) -> Mapping[int, RequestTrace]:
-    """None of a trial that is saved whole, else all: one that broke off is saved under other numbers."""
+    """The requests to write: none of a trial that is saved whole, else all, since those of an interrupted trial
+    are saved under other numbers."""
     where, key = "run_id = ? AND position = ? AND round = ?", [run_id, position, trial.round]
     table = db.table("requests")
     if table.count_where(where, key) == len(trial.requests):

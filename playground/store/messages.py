@@ -1,4 +1,4 @@
-"""A message <-> JSON."""
+"""Converts messages to JSON and back."""
 
 from __future__ import annotations
 

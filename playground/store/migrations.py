@@ -106,7 +106,7 @@ def trials(db: Database) -> None:
 
 @migrations(name="003_attached")
 def attached(db: Database) -> None:
-    """A side may be an endpoint that somebody else runs: what that one does without."""
+    """A side may be an attached endpoint: what that one lacks."""
     db.table("sides").add_column("missing", str)
 
 

@@ -1,4 +1,4 @@
-"""Records <-> database rows. Values that are no plain column are JSON."""
+"""Converts records to database rows and back. Values that are no plain column are JSON."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Summary:
 
 
 def runs(db: Database, text: str, model: str, preset: str, limit: int) -> list[Summary]:
-    """Runs of their own, newest first."""
+    """Runs that belong to no sweep, newest first."""
     where, values = ["sweep_id IS NULL"], list[Any]()
     if text:
         where.append(

@@ -1,4 +1,4 @@
-"""What a sweep comes to. Nothing here is stored."""
+"""The analysis of a sweep. Nothing here is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .series import Predictions, SpeculationSeries, prediction_errors, predictio
 class SweepAnalysis:
     """Everything that follows from a sweep's records, in the order of the values; each part is computed once.
 
-    Made anew for each state of the sweep: charts, tables, sentences and documents all read one.
+    A new one is built for each state of the sweep; charts, tables, sentences and documents all read the same one.
     """
 
     sweep: Sweep
@@ -36,22 +36,22 @@ class SweepAnalysis:
 
     @property
     def listed(self) -> list[PointResult]:
-        """The points that are worth a line: of a search, those that it measured."""
+        """The points to list: all of them, or those that a search measured."""
         return [point for point in self.points if point.run is not None or not self.sweep.plan.search]
 
     @cached_property
     def series(self) -> list[SpeculationSeries]:
-        """What speculation gave, as theory sees it."""
+        """The measured gains of speculation, for the theory."""
         return speculation_series(self.sweep.plan, self.points)
 
     @cached_property
     def certain_series(self) -> list[SpeculationSeries]:
-        """The same by points with an interval alone, which is what theory builds on."""
+        """The same from points with an interval alone, on which predictions are based."""
         return [certain for series in self.series if (certain := series.certain).points]
 
     @cached_property
     def predictions(self) -> Predictions:
-        """What the other measured k say of a point."""
+        """The prediction of each point from the other measured k."""
         return predictions(self.certain_series, self.points)
 
     @cached_property
@@ -64,7 +64,7 @@ class SweepAnalysis:
 
     @property
     def recommended_side(self) -> SideRecord | None:
-        """What the recommendation deploys: of its point the side that it names; of "off" the first side."""
+        """The side that the recommendation deploys: the one that it names; for "off" the first side."""
         best = self.recommendation
         if best.values == "off":
             return next((point.run.sides[0] for point in self.points if point.run is not None), None)

@@ -1,4 +1,4 @@
-"""How a sweep shares out its time, and what it will take."""
+"""How a sweep divides its time among its points, and how long it will take."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ BESIDE = 0.35
 # No round fits into less than the first on any machine; six rounds of a small workload fit into the second.
 LEAST_ROUNDS_S = 1.0
 WORTH_S = 15.0
-# A search's point may take one part in so many of the time that is left: it ends by itself after six rounds, and
-# with fewer it tells nothing.
+# A point of a search may take one in SHARES parts of the time that is left: it ends by itself after six rounds,
+# and fewer decide nothing.
 SHARES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a sweep will take at most: `start_s` an engine, `point_s` a point beside that, in seconds.
+    """The seconds that a sweep takes at most: `start_s` for each engine start, `point_s` for each point besides.
 
-    `fitting`: how many of the points there is time for; `total_s`: of those.
-    `known_starts`: how many earlier starts on this host the first figure is the median of; 0: a rule of thumb.
+    `fitting`: how many of the points there is time for; `total_s`: for those. `start_s` is the median of
+    `known_starts` earlier starts on this host, or a rule of thumb where there are none.
     """
 
     points: int
@@ -38,7 +38,7 @@ class Estimate:
 def fitting(plan: SweepPlan, left_s: float, points: int, start_s: float) -> tuple[int, float]:
     """How many of the points fit into what is left, and how long each one's rounds may take then.
 
-    As many as get WORTH_S, one in any case. `start_s`: what a point's engine starts take on average.
+    As many as get WORTH_S each, and at least one. `start_s`: what a point's engine starts take on average.
     """
     fits = min(points, max(1, int(left_s / (start_s + WORTH_S * (1 + BESIDE)))))
     shares = min(fits, SHARES) if plan.search else fits

@@ -18,7 +18,7 @@ from playground.domain.validation import nearest_of, reason
 
 # Shorter names for what is varied most.
 ALIASES = {"k": "num_speculative_tokens", "draft": "model"}
-# The share of draft tokens to accept at each position: asked of the engine as synthetic acceptance.
+# The share of draft tokens to accept at each position: set on the engine as synthetic acceptance.
 ACCEPTANCE = "acceptance"
 PLAIN = ("target", "runtime")
 LETTERS = "ABCD"
@@ -47,7 +47,7 @@ def _profile(name: str) -> Callable[[Case, Value], Case]:
 
 
 def _concurrency(case: Case, value: Value) -> Case:
-    """With too few requests it would never be reached: each gets at least two turns."""
+    """Set the concurrency, and enough requests to reach it: at least two for each that runs at once."""
     profile = case.measurement.profile.model_dump()
     if profile["requests"] is not None and isinstance(value, int):
         profile["requests"] = max(profile["requests"], 2 * value)
@@ -59,7 +59,7 @@ def _prompt_tokens(case: Case, value: Value) -> Case:
 
 
 def _output_tokens(case: Case, value: Value) -> Case:
-    """Answers of exactly that length."""
+    """Set the exact length of the answers."""
     return _sampling("ignore_eos")(_sampling("max_tokens")(case, value), True)
 
 
@@ -143,7 +143,7 @@ def _with_knob(side: Side, name: str, value: Value) -> Side:
     if field == "num_speculative_tokens":
         engine = _with_k(engine, value)
     elif field == "prompt_lookup_max" and isinstance(engine.speculation, Ngram) and isinstance(value, int):
-        # A shorter match than the shortest that counts would never be looked for.
+        # The longest match must not be shorter than the shortest.
         least = min(engine.speculation.prompt_lookup_min, value)
         engine = Change("speculation.prompt_lookup_min", least).apply(engine)
     elif field == "runtime" and value is None:
@@ -153,9 +153,9 @@ def _with_knob(side: Side, name: str, value: Value) -> Side:
 
 
 def _with_k(engine: EngineSettings, value: Value) -> EngineSettings:
-    """Synthetic rates are a list of k: they go with it, by the first of them."""
+    """Set k. Synthetic rates are a list of k values, which follow from the first of them."""
     rates = engine.speculation.model_dump().get("synthetic_acceptance_rates")
-    # What is no k is refused by the settings, before a list of that length is made.
+    # The settings refuse an invalid k, before a list of that length is built.
     if not rates or not isinstance(value, int) or not 1 <= value <= MOST_K:
         return Change("speculation.num_speculative_tokens", value).apply(engine)
     return _accepting(engine, rates[0], value)

@@ -35,7 +35,7 @@ class Grid:
         return self.candidates.pop(0) if self.candidates else None
 
     def learn(self, record: PointRecord) -> None:
-        """What a point came to changes nothing."""
+        """Does nothing: the order does not depend on results."""
 
 
 def engines_of(case: Case) -> Counter[EngineSettings]:
@@ -44,7 +44,7 @@ def engines_of(case: Case) -> Counter[EngineSettings]:
 
 
 def ordered(points: Sequence[Point]) -> list[Point]:
-    """Each time the point that needs the fewest new engines; of those the first."""
+    """The points in the order in which to measure them: next comes the first that needs the fewest new engines."""
     # Numbers in place of settings: comparing those takes long, and each is compared with each.
     known: dict[EngineSettings, int] = {}
     needed = {

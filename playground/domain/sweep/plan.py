@@ -29,7 +29,7 @@ MOST_SEARCHED = 4
 # A search measures at most one in so many of the combinations, but not fewer than LEAST_SEARCHED.
 SEARCH_SHARE = 3
 LEAST_SEARCHED = 3
-# Of its measurements one in so many repeats one of the best points; to repeat a single one decides nothing.
+# One in so many of its measurements repeats one of the best points; to repeat a single point decides nothing.
 REPEAT_SHARE = 4
 LEAST_REPEATS, MOST_REPEATS = 2, 3
 
@@ -131,7 +131,7 @@ def points_of(plan: SweepPlan, case: Case) -> list[Point]:
     for number, values in enumerate(product(*(knob.values for knob in plan.knobs))):
         settings = list(zip(plan.knobs, values, strict=True))
         changed_case = _with_all(case, settings)
-        # Where the order matters one knob undoes another, and the point would not be what it says.
+        # Where the order matters one knob undoes another, and the point would not have these values.
         if len(settings) > 1 and _with_all(case, settings[::-1]) != changed_case:
             raise InvalidInput("sweep.knobs_clash", knobs=plan.described(values))
         points.append(Point(number, values, changed_case))

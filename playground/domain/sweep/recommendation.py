@@ -78,7 +78,7 @@ def _best_k(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Recommendation
 
 
 def _best_point(sweep: Sweep, results: Sequence[PointResult]) -> Recommendation:
-    """The best of all sides of all points. Where any other's interval overlaps, or is unknown, that is said."""
+    """The best of all sides of all points. The reason says where another's interval overlaps or is unknown."""
     every = [score for result in results for score in scores(sweep, result)]
     certain = [score for score in every if score.interval is not None]
     if not certain:
@@ -108,13 +108,13 @@ def _best_point(sweep: Sweep, results: Sequence[PointResult]) -> Recommendation:
 
 
 def _clearly_better(certain: Sequence[Score]) -> list[Score]:
-    """Than a first side that no knob varies. All of them, where none was compared with such a side."""
+    """The scores above that of a first side that no knob varies; all scores, where there is no such side."""
     ratios = sum(score.ratio is not None for score in certain)
     return [score for score in certain if score.ratio is None or score.ratio.interval_of_one_in(ratios)[0] > 1]
 
 
 def _none_better(sweep: Sweep, certain: Sequence[Score]) -> Recommendation:
-    """That first side, or speculation off where it is that."""
+    """Recommend that first side, or speculation off where that is its setting."""
     first = sweep.case.sides[0]
     best = max(score.ratio.value for score in certain if score.ratio is not None)
     reason = Message("sweep.none_better", {"baseline": first.label, "speed_up": best})

@@ -27,12 +27,12 @@ class PointRecord:
 
     @property
     def settled(self) -> bool:
-        """Nothing more to do: it was measured, or it failed, which is a result too."""
+        """Whether nothing is left to do: the point was measured, or it failed, which is a result too."""
         return self.run is not None and self.run.status in ("done", "failed")
 
     def result(self) -> PointResult:
-        """What it came to. Reads every chunk of its run: of a settled one only the first time, of one under way
-        each time."""
+        """The point's result. This reads every chunk of its run: once for a settled point, each time for one under
+        way."""
         known, run = self._result, self.run
         # A point that was cut short gets another run.
         if known is not None and run is not None and known.run_id == run.id:
@@ -67,7 +67,7 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """In a few words: the knobs and how many values each has."""
+        """A short title: the knobs and how many values each has."""
         return " x ".join(f"{knob.key} ({len(knob.values)})" for knob in self.plan.knobs)
 
     @property

@@ -1,4 +1,4 @@
-"""What one point of a sweep came to, by its run. Nothing here is stored."""
+"""The result of one point of a sweep, derived from its run. Nothing here is stored."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class GeometricMean:
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> GeometricMean:
-        """Of one value a round. What is unknown or not above 0 has no log and is left out; of more than one such
-        round in ten the mean is unknown: they are the bad ones."""
+        """Of one value a round. What is unknown or not above 0 has no log and is left out; with more than
+        one such round in ten the mean is unknown, since they are the bad ones."""
         logs = [log(value) for value in values if value is not None and value > 0]
         if not logs or len(values) - len(logs) > MOST_LEFT_OUT * len(values):
             return cls(None, None)
@@ -59,7 +59,7 @@ class SideResult:
 
 @dataclass(frozen=True, slots=True)
 class PointResult:
-    """What one point came to. Without sides it was not measured."""
+    """The result of one point. Without sides it was not measured."""
 
     number: int
     values: tuple[Value, ...]
@@ -85,7 +85,7 @@ class PointResult:
 
 
 def _sides(run: Run) -> tuple[SideResult, ...]:
-    """Those that were measured at all."""
+    """The results of the sides that were measured at all."""
     rounds, rates = rounds_of(run), rounds_of(run, "throughput")
     verdicts = {verdict.side: verdict for verdict in run_verdicts(run, rounds)}
     limits = run.measurement.limits if run.measurement else None

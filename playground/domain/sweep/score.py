@@ -32,7 +32,7 @@ class Score:
 
 
 def scores(sweep: Sweep, point: PointResult) -> list[Score]:
-    """Of the sides that the (engines') knobs vary, the best first.
+    """The scores of the sides that the (engines') knobs vary, the best first.
 
     Where no knob varies the first side, it is what each point is compared with: both are measured in turn, so that
     a drift of the machine from point to point cancels. Not for goodput.
@@ -40,7 +40,7 @@ def scores(sweep: Sweep, point: PointResult) -> list[Score]:
     varied = {label for knob in sweep.plan.knobs for label in varied_sides(sweep.case, knob.name, knob.side)}
     sides = [side for side in point.sides if side.label in varied]
     baseline_stays = sweep.case.sides[0].label not in varied
-    # A baseline without any good request has no ratio, and may be why somebody looks for a better setting.
+    # A baseline without any good request has no ratio, and may be the reason for the sweep.
     if baseline_stays and sweep.case.workload.objective != "goodput":
         known = [_paired(point, side) for side in sides]
     else:

@@ -1,4 +1,4 @@
-"""A sweep's points as theory sees them: what speculation gave against none, and what that predicts."""
+"""A sweep's points as series for the theory: the gains of speculation over none, and predictions from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SpeculationSeries:
 
     @property
     def certain(self) -> SpeculationSeries:
-        """Without the points that have no interval: what theory makes of one or two rounds is nonsense."""
+        """Without the points that have no interval: predictions from one or two rounds mean nothing."""
         return replace(
             self, points={number: point for number, point in self.points.items() if point.interval is not None}
         )
@@ -59,7 +59,7 @@ def speculation_series(plan: SweepPlan, results: Iterable[PointResult]) -> list[
 
 
 def predictions(series: Iterable[SpeculationSeries], results: Sequence[PointResult]) -> Predictions:
-    """For each point and side whose k is varied: what the other measured k say of it.
+    """The prediction from the other measured k, for each point and side whose k is varied.
 
     A point that is measured itself takes no part in its own prediction.
     """

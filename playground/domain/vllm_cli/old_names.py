@@ -1,4 +1,4 @@
-"""Names that vLLM's settings had, or that articles give them: what each is called today, or what does its job."""
+"""Old names of vLLM's settings, and names from articles: the name of each today, or what replaces it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OLD_NAMES: dict[str, OldName] = {
     "max_long_partial_prefills": OldName(None, "old.partial_prefills", still_in="0.26"),
     "calculate_kv_scales": OldName(None, "old.kv_scales", still_in="0.26"),
 }
-# Knob -> what a value was called -> what it is called.
+# Knob -> a value's old name -> its name today.
 OLD_VALUES: dict[str, dict[str, str]] = {"dtype": {"half": "float16", "float": "float32"}}
 
 
@@ -72,10 +72,10 @@ def replacement(name: str) -> Message | None:
 
 
 def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any], list[Message]]:
-    """Engine settings as somebody wrote them, with today's names; each translation explained.
+    """Engine settings with today's names, and a note on each translation.
 
-    Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What is
-    of another shape than settings is left for their validation to refuse. Raises InvalidInput where the old name
+    Old names are understood among the knobs, the speculation's fields, the extra flags, and beside these. What has
+    another shape than settings is left for validation to refuse. Raises InvalidInput where the old name
     and the new one are both given and differ.
     """
     modern, notes = dict(settings), list[Message]()
@@ -135,7 +135,7 @@ def adopt(settings: dict[str, Any], name: str, value: object, where: Where) -> l
 
 
 def complete(speculation: dict[str, Any]) -> None:
-    """The method that follows from the draft, where none was named: vLLM finds it out in the same way."""
+    """Set the method that follows from the draft where none is named, as vLLM does."""
     model = speculation.get("model")
     if model in ("ngram", "[ngram]"):
         del speculation["model"]

@@ -19,22 +19,22 @@ from . import python_call
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .words import bare, is_option, options, split, takes_values, words
 
-# Where an error's field is.
+# The place that errors name.
 WHERE = Message("paste.where")
-# More is no command line.
+# A longer text is no command line.
 LONGEST = 20_000
 MODULES = ("vllm.entrypoints", "vllm.scripts")
 PREFIXES = ("$", "env", "sudo", "exec", "nohup", "time", "uv", "run", "export")
 SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size"}
 SHORT |= {"q": "quantization", "sc": "speculative_config", "device_memory_utilization": "gpu_memory_utilization"}
-# Today's own short ways to say what --speculative-config says.
+# Short options for fields of --speculative-config.
 SPECULATION = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
-# What the playground gives every engine itself, or what is the host's affair.
-OWN = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_server_count", "headless"}
-OWN |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
-OWN |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
-OWN |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
-# What has a field here, by the names one types.
+# Options that the playground sets on every engine, or that the host's configuration decides.
+HOST_OPTIONS = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_server_count", "headless"}
+HOST_OPTIONS |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
+HOST_OPTIONS |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
+HOST_OPTIONS |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
+# The names of options that have a field in the settings.
 KNOWN = (*Knobs.model_fields, *SPECULATION, "speculative_config", "trust_remote_code")
 # vLLM reads 32k as 32000 and 32K as 32768, for these.
 HUMAN = ("max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes")
@@ -44,7 +44,7 @@ FACTORS |= {unit.upper(): 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
 
 @dataclass(frozen=True)
 class PastedSettings:
-    """What was understood, and what there is to say about it."""
+    """The settings that were understood, and notes on them."""
 
     settings: EngineSettings
     notes: tuple[Message, ...]
@@ -53,7 +53,7 @@ class PastedSettings:
 def read(text: str) -> PastedSettings:
     """`vllm serve ...`, `python -m vllm.entrypoints... ...`, `docker run ... vllm-openai ...` or `LLM(...)`.
 
-    InvalidInput says what can't be understood or used. The text is never executed.
+    Raises InvalidInput for what can't be understood or used. The text is never executed.
     """
     if not text.strip():
         raise InvalidInput("paste.empty")
@@ -113,7 +113,7 @@ def _after_program(arguments: list[str], notes: list[Message]) -> list[str]:
 
 
 class _Collected:
-    """Options on their way to settings."""
+    """Collects options until they become settings."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {"knobs": {}, "speculation": {}, "extra_flags": []}
@@ -138,7 +138,7 @@ class _Collected:
             self.settings["knobs"][negated] = False
         elif name in OLD_NAMES and not OLD_NAMES[name].still_in:
             self.old.append((name, value))
-        elif name in OWN or (negated or "") in OWN or name.startswith("ssl_"):
+        elif name in HOST_OPTIONS or (negated or "") in HOST_OPTIONS or name.startswith("ssl_"):
             self.notes.append(Message("paste.own", {"name": name}))
         elif name == "config":
             self.notes.append(Message("paste.config_file", {"file": value}))
@@ -146,7 +146,7 @@ class _Collected:
             self._extra(name, inner, value)
 
     def _extra(self, name: str, inner: str, value: Any) -> None:
-        """A flag without a field here, or a slip of the pen."""
+        """Keep a flag that has no field, with a note if it looks like a typo."""
         if nearest := typo_of(name, KNOWN):
             self.notes.append(Message("paste.typo", {"name": _dashed(name), "nearest": _dashed(nearest)}))
         self.settings["extra_flags"] += _flag(f"{name}.{inner}" if inner else name, value)
@@ -191,7 +191,7 @@ class _Collected:
 
 
 def _as_vllm_reads(speculation: dict[str, Any]) -> list[Message]:
-    """Fill in what vLLM works out itself where we would not; says what was filled in."""
+    """Fill in what vLLM derives itself. Returns notes on that."""
     notes = []
     method = speculation.get("method")
     if isinstance(method, str) and method.endswith("_mtp"):
@@ -210,7 +210,7 @@ def _as_vllm_reads(speculation: dict[str, Any]) -> list[Message]:
 
 
 def _json(value: Any) -> Any:
-    """What a value of JSON means; text that is none means itself."""
+    """The value, parsed where it is JSON text."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -230,7 +230,7 @@ def _dashed(name: str) -> str:
 
 
 def _flag(name: str, value: Any) -> list[str]:
-    """As one would type it."""
+    """The flag and its value as they are typed."""
     dashed = _dashed(name) if "." not in name else name
     if value is True:
         return [f"--{dashed}"]

@@ -1,4 +1,4 @@
-"""`LLM(...)` and its like in Python -> option names and values. Literals are read; nothing is ever executed."""
+"""Reads the options of a Python call such as `LLM(...)`. Only literals are read; nothing is ever executed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
 
 
 def is_python(text: str) -> bool:
-    """Whether it constructs an engine."""
+    """Whether the text constructs an engine."""
     return OPENS.search(text) is not None
 
 
 def arguments(text: str) -> list[tuple[str, Any]]:
-    """Name and value of each argument, in order. InvalidInput names what is no literal."""
+    """Name and value of each argument, in order. Raises InvalidInput for what is no literal."""
     source = textwrap.dedent(text).strip()
     call = _call(source)
     if len(call.args) > 1:
@@ -60,5 +60,5 @@ def _literal(source: str, name: str, node: ast.expr) -> Any:
 
 
 def _typed(source: str, node: ast.expr) -> str:
-    """The beginning of it. Not unparsed: that recurses, and the parser takes deeper nesting than that can."""
+    """The beginning of the source. ast.unparse would recurse, and fail on nesting that the parser accepts."""
     return (ast.get_source_segment(source, node) or "")[:60]

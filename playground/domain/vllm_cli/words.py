@@ -21,7 +21,7 @@ CONTINUED = re.compile(r"[\\^][ \t]*\r?\n")
 
 
 def words(text: str) -> list[str]:
-    """The words. InvalidInput for what only a shell could resolve, and for quotes that do not close."""
+    """The words. Raises InvalidInput for what only a shell could resolve, and for quotes that do not close."""
     text = CONTINUED.sub(" ", COMMENT.sub(lambda match: match[1] or "", text))
     if piece := _acted_on(text):
         raise InvalidInput("paste.shell", what=piece)
@@ -81,7 +81,7 @@ def is_option(word: str) -> bool:
 
 
 def takes_values(word: str) -> bool:
-    """Whether the words after it are its own. vLLM's switches begin in one of few ways, or are known knobs."""
+    """Whether the words after it are its values. vLLM's switches begin in one of few ways, or are known knobs."""
     name = bare(word)
     if not is_option(word) or "=" in word:
         return False

@@ -1,4 +1,4 @@
-"""The table of causes: what a log says when a start failed for it, and what to change then.
+"""The table of causes: what a log says when a start failed for one of them, and what to change then.
 
 A cause is an entry here, two sentences in messages/failures.toml (`failure.NAME`, `remedy.NAME`), a log of it
 among the tests, and a row in docs/failures.md.
@@ -18,7 +18,7 @@ class Cause:
     """Why an engine failed.
 
     `pattern`: a message of vLLM, torch or Python; its named groups become the parameters of the sentence. None: a
-    cause that is told otherwise. `changes` offers what to change then.
+    cause that no log shows. `changes` offers what to change then.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Cause:
     changes: Rule = remedy_rules.nothing
 
     def search(self, log: str) -> re.Match[str] | None:
-        """Where the log says it."""
+        """The first match in the log."""
         return None if self.pattern is None else re.search(self.pattern, log, re.MULTILINE)
 
 
@@ -185,7 +185,7 @@ CAUSES: tuple[Cause, ...] = (
         "validation",
         r"ValidationError: .*\n(?:.*\n)?.*?Value error, (?P<detail>.+?)(?: \[type=|\n|$)",
     ),
-    # A part that was ended from outside leaves no message of its own, only the number of the signal.
+    # A process that a signal ended leaves no message, only the signal's number.
     Cause(
         "killed",
         r"(?:Failed core proc\(s\): \{.*: |died unexpectedly \(exit code: )-9\b",

@@ -15,7 +15,7 @@ from .stages import reached
 TAIL_LINES = 30
 # Characters of a log line that are looked at; a pattern takes up to their square.
 LONGEST_LINE = 4000
-# A traceback shows the source of a message, too, with nothing filled in.
+# A line of source code in a traceback: it contains messages without their values.
 SOURCE = re.compile(r"(?:\([^)]*\) )?(?:ERROR [^]]*\] )? {4}")
 # What the engine was really started with, defaults included: a remedy is relative to it.
 FIGURES = tuple(
@@ -30,7 +30,7 @@ FIGURES = tuple(
 
 
 def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
-    """The cause, with the stage it struck in, and the last lines of the log. Blocking: a long log takes time."""
+    """The cause, the stage in which it occurred, and the log's last lines. Blocking: a long log takes time."""
     log = [line[:LONGEST_LINE] for line in log]
     text = "\n".join(line for line in log if not SOURCE.match(line))
     for cause in CAUSES:
@@ -42,12 +42,12 @@ def diagnose(log: Sequence[str], exit_code: int, log_file: str) -> EngineFailed:
 
 
 def _code(exit_code: object) -> object:
-    """A number, as ever, unless there is a signal to name."""
+    """The exit code; as text with the signal's name where a signal ended the process."""
     return exit_code_text(exit_code) if isinstance(exit_code, int) and signal_name(exit_code) else exit_code
 
 
 def hung(log: Sequence[str], stage: str, seconds: float, in_stage_s: float, log_file: str) -> EngineFailed:
-    """It was given up after `seconds`, of which it spent the last `in_stage_s` in one stage."""
+    """A start was given up after `seconds`, of which it spent the last `in_stage_s` in one stage."""
     return _failed("timeout", log, stage, log_file, {"seconds": seconds, "in_stage_s": in_stage_s})
 
 

@@ -18,7 +18,7 @@ from . import remedy_rules
 from .causes import BY_NAME
 from .remedy_rules import Changes, Rule
 
-# What to change after a problem that no log tells of, by its message id.
+# Rules for problems that do not come from a log, by message id.
 OTHER_RULES: dict[str, Rule] = {
     "settings.too_many_gpus": remedy_rules.available_gpus,
     "preflight.weights_too_big": remedy_rules.no_draft,
@@ -48,7 +48,7 @@ class Remedy:
 
 
 def remedy_of(side: SideRecord) -> Remedy | None:
-    """What to change so that this side's problem goes away; None if it has none, or nothing of ours helps."""
+    """What to change after this side's problem; None if it has none, or if no change of settings helps."""
     problem, settings = side.problem, side.settings
     if problem is None or not isinstance(settings, EngineSettings):
         return None
@@ -63,7 +63,7 @@ def remedy_of(side: SideRecord) -> Remedy | None:
 def _changes(problem: Message, settings: EngineSettings) -> Changes:
     if problem.message_id == "preflight.both":
         problems = [part for part in problem.params.values() if isinstance(part, Message)]
-        # What mends either.
+        # Changes that resolve either problem.
         return list(dict.fromkeys(change for part in problems for change in _changes(part, settings)))
     section, _, name = problem.message_id.partition(".")
     if section == "failure" and name in BY_NAME:
@@ -80,7 +80,7 @@ def _differs(change: Change, settings: EngineSettings) -> bool:
 
 
 def change_label(change: Change) -> Message:
-    """What a button says that makes this change."""
+    """The label of the button that makes this change."""
     name = change.key.rpartition(".")[2]
     if change.key == "speculation" and change.value == "off":
         return Message("change.speculation_off")

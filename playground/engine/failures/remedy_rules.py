@@ -11,11 +11,11 @@ from playground.domain.spec.change import Change, Value
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import DraftModel
 
-# Asked for less than this much of a card, no engine starts.
+# No engine starts with a smaller share of a card.
 LEAST_GPU_SHARE = 0.05
-# What graphs and fragments take beside what the engine plans.
+# The share that CUDA graphs and fragmentation take beyond what the engine plans.
 GPU_MARGIN = 0.05
-# Beside what the log rounds, the cache has a block that holds no tokens.
+# For the log's rounding, and for the cache's block that holds no tokens.
 KV_MARGIN = 1.05
 # Halved further, batching is as good as off.
 LEAST_SEQS = 2
@@ -31,7 +31,7 @@ def nothing(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def back_to_default(knob: str) -> Rule:
-    """Give this knob back to the engine."""
+    """Set this knob to the engine's default."""
     return set_to(f"knobs.{knob}", None)
 
 
@@ -87,12 +87,12 @@ def what_is_free(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def room_for_kv(figures: Figures, settings: EngineSettings) -> Changes:
-    """Less of what takes memory beside the cache; then more of the card, where that was less than the default.
+    """Reduce what takes memory beside the cache; then raise the share of the card, where it is below the default.
 
-    Not the default at once: less was asked for because no more was free, or for another engine there.
+    Not to the default at once: it may be lower since no more was free, or because of another engine there.
     """
     if settings.knobs.kv_cache_memory_bytes is not None:
-        # What was asked for by hand is too little.
+        # The size that was set is too small.
         return [Change("knobs.kv_cache_memory_bytes", None)]
     share = settings.knobs.gpu_memory_utilization
     more = _share(round((share + DEFAULT_UTILIZATION) / 2, 2)) if share and share < DEFAULT_UTILIZATION else []
@@ -100,7 +100,7 @@ def room_for_kv(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def _kv_bytes(gib: float) -> Change:
-    """In whole MiB."""
+    """A change to this size, in whole MiB."""
     return Change("knobs.kv_cache_memory_bytes", math.ceil(gib * 1024) * 1024**2)
 
 
@@ -108,13 +108,13 @@ def room_for_one_request(figures: Figures, settings: EngineSettings) -> Changes:
     shorter = _whole(figures, "fits", "max_model_len")
     needed = _number(figures, "needed")
     if needed is not None and _number(figures, "kv_set") is not None:
-        # On a CPU the cache has a size of its own, which is no share of anything.
+        # On a CPU the cache's size is set, and is no share of the memory.
         return [*shorter, _kv_bytes(needed * KV_MARGIN)]
     return [*shorter, *room_for_kv(figures, settings)]
 
 
 def largest_context(figures: Figures, settings: EngineSettings) -> Changes:
-    """The draft's may be meant: its limit is a field of the speculation."""
+    """The log may mean the draft's context, whose limit is a field of the speculation."""
     limit = _number(figures, "limit")
     drafting = settings.speculation.model_dump().get("max_model_len")
     if limit is not None and drafting is not None and drafting == figures.get("asked"):
@@ -129,7 +129,7 @@ def mapped_vocabulary(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def by_stage(figures: Figures, settings: EngineSettings) -> Changes:
-    """By the stage: weights, the trial run's activations, CUDA graphs, or requests took the last of it."""
+    """By the stage in which memory ran out: weights, the profiling run's activations, CUDA graphs, or requests."""
     stage = figures.get("stage")
     at = stage.message_id.removeprefix("stage.") if isinstance(stage, Message) else ""
     lower = _share(round(_gpu_share(figures, settings) - GPU_MARGIN, 2))
@@ -152,14 +152,14 @@ def fewer_sequences(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def less_memory(figures: Figures, settings: EngineSettings) -> Changes:
-    """Of the machine's own: the KV cache if it was sized by hand, a draft, or half of each weight."""
+    """Take less of the machine's memory: the KV cache if its size is set, a draft, or half of each weight."""
     size = settings.knobs.kv_cache_memory_bytes
     smaller = [Change("knobs.kv_cache_memory_bytes", size // 2)] if size and size > 1 else []
     return [*smaller, *no_draft(figures, settings), Change("knobs.dtype", "bfloat16")]
 
 
 def kv_that_fits(figures: Figures, settings: EngineSettings) -> Changes:
-    """Half of what is free: the engine, and another one, want some of it too."""
+    """Half of the free memory: this engine and another one need some of it too."""
     free = _number(figures, "free")
     return [_kv_bytes(free / 2)] if free else []
 
@@ -170,7 +170,7 @@ def one_part(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def without_gpu(figures: Figures, settings: EngineSettings) -> Changes:
-    """The same drafts from the processor, where the GPU should have made them."""
+    """Compute the same drafts on the processor instead of the GPU."""
     same = [Change("speculation.method", "ngram")] if settings.speculation.method == "ngram_gpu" else []
     return [*same, *no_speculation(figures, settings)]
 
@@ -180,7 +180,7 @@ def without_suffix(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def available_gpus(figures: Figures, settings: EngineSettings) -> Changes:
-    """All of them for one copy of the model."""
+    """Use all available GPUs for one copy of the model."""
     rest = [Change(f"knobs.{knob}", None) for knob in ("pipeline_parallel_size", "data_parallel_size")]
     return [*_whole(figures, "available", "tensor_parallel_size"), *rest]
 
@@ -212,13 +212,13 @@ def matching_batch(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def without_argument(figures: Figures, settings: EngineSettings) -> Changes:
-    """The knob that the refused option came from."""
+    """Reset the knob that the refused option came from."""
     knob = str(figures.get("flag")).removeprefix("--").replace("-", "_")
     return [Change(f"knobs.{knob}", None)]
 
 
 def without_slow_stages(figures: Figures, settings: EngineSettings) -> Changes:
-    """Compiling and capturing graphs take longest, and can be done without."""
+    """Skip compiling and graph capture, which take longest."""
     stage = figures.get("stage")
     slow = isinstance(stage, Message) and stage.message_id in ("stage.compiling", "stage.warming_up")
     return [Change("knobs.enforce_eager", True)] if slow else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# What a log line says about where the start has got to; later stages never fall back to earlier ones.
+# The stages of a start, and the log lines that show them. A start never falls back to an earlier stage.
 STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("importing", re.compile(r"$.")),
     ("configuring", re.compile(r"non-default args|Resolved architecture")),
@@ -25,7 +25,7 @@ STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("serving", re.compile(r"Starting vLLM (?:API )?server|Application startup complete")),
 )
 STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
-# Only a dead engine's log tells of it: a living one is ready.
+# Only for an engine that died after its start: one that runs is ready.
 ANSWERING = "answering"
 
 
