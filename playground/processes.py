@@ -71,7 +71,7 @@ class Guarded:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; 128 + n if signal n ended it."""
+        """The exit code; None while it runs; 128 + n if signal n ended it."""
         return self.process.poll()
 
     async def ended_within(self, seconds: float) -> bool:

@@ -31,7 +31,7 @@ KnobValue = int | float | bool | str
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `added` holds only the environment variables that this engine needs beyond its parent's."""
+    """An engine's command. `added` holds only the environment variables that it needs beyond its parent's."""
 
     argv: tuple[str, ...]
     added: Mapping[str, str]

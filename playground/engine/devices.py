@@ -1,4 +1,4 @@
-"""What this machine has, and which part of it each side gets."""
+"""The machine's processor, memory and GPUs, and which of them each side gets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Machine:
     gpus: tuple[Gpu, ...]
 
     def as_record(self) -> dict[str, object]:
-        """For the history: plain JSON values."""
+        """The machine as plain JSON values, for the history."""
         return {
             "cpu": self.cpu,
             "cores": len(self.cores),

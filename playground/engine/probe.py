@@ -60,7 +60,7 @@ def flags() -> dict[str, object]:
         from vllm.utils.argparse_utils import FlexibleArgumentParser
 
         parser = _make_arg_parser()(FlexibleArgumentParser())
-    # Not each action's own list of options: newer versions hide some there that they still accept.
+    # Actions' own lists of options are not used: newer versions hide some that they still accept.
     known = parser._option_string_actions
     return {"flags": {option: _choices(action) for option, action in sorted(known.items())}}
 

@@ -61,7 +61,7 @@ class Engine:
 
     @property
     def client(self) -> httpx.AsyncClient:
-        """For the control plane (health, metrics); the load goes through the driver."""
+        """The client for health and metrics; the load goes through the driver."""
         if self._client is None:
             transport = httpx.AsyncHTTPTransport(uds=str(self.uds))
             self._client = httpx.AsyncClient(transport=transport, base_url="http://engine")

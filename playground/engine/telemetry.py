@@ -46,7 +46,7 @@ def parse(page: str) -> Counters:
 
 
 async def read_counters(client: httpx.AsyncClient) -> Counters | None:
-    """None if the engine does not answer just now: a figure is then unknown, the run goes on."""
+    """Counters now; None if the engine does not answer: a figure is then unknown, and the run goes on."""
     try:
         response = await client.get("/metrics", timeout=5)
         response.raise_for_status()

@@ -54,7 +54,7 @@ async def _stop_at_end_of_input(stop: asyncio.Event) -> None:
 
 
 def _allow_many_connections() -> None:
-    """As many open files as this user may have: each connection is one."""
+    """Raise the limit of open files to the user's maximum: each connection is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

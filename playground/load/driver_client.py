@@ -105,7 +105,7 @@ class MeasuredLoad(_DriverRun):
         salted: bool = True,
     ) -> None:
         self.traces: dict[int, RequestTrace] = {}
-        # Of the driver's process, from the first send until everything was parsed; None until it has ended.
+        # CPU time of the driver, from the first send until everything was parsed; None until it has ended.
         self.client_cpu_s: float | None = None
         # From the first send to the last byte.
         self.wall_s: float | None = None

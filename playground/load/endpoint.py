@@ -40,7 +40,7 @@ class Capabilities:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What it does not know or refuses, by name."""
+        """The names of what it does not know or refuses."""
         named = ("token_ids", "running_usage", "usage", "cache_salt", "ignore_eos")
         return (*(name for name in named if not getattr(self, name)), *self.refused)
 

@@ -14,8 +14,8 @@ BLOCK = 65536
 
 @asynccontextmanager
 async def reachable(endpoint: Endpoint) -> AsyncIterator[str]:
-    """Its base URL over TCP. For a Unix socket this opens a loopback port that forwards to it meanwhile: other
-    programs on this machine could use it, too."""
+    """The endpoint's base URL over TCP. For a Unix socket this opens a loopback port that forwards to it: other
+    programs on this machine could use it meanwhile, too."""
     if endpoint.uds is None:
         yield endpoint.url
         return

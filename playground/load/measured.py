@@ -27,7 +27,7 @@ LISTEN_S = 0.01
 OVERDUE_S = 0.5
 # After so many refused connections in a row nothing more is sent: the endpoint is gone.
 REFUSALS = 10
-# Of the connections that the server closed for idleness, so many are opened again in advance.
+# How many of the connections that the server closed for idleness are opened again in advance.
 SPARE = 8
 RECENT_S = 1.0
 # A stream that was quiet for so long is read: its end may have had a form that `Framing` does not know.

@@ -136,7 +136,7 @@ class StreamReader:
 
 
 def as_count(value: object) -> int | None:
-    """What an endpoint says is a number of tokens, unless it can't be one."""
+    """An endpoint's number of tokens; None where it can't be one."""
     return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
 
 

@@ -66,7 +66,7 @@ def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
     try:
         folder = Path(hf_hub_download(name, "config.json", cache_dir=cache)).parent
         for file in TOKENIZER_FILES if tokens else ():
-            # Not every model has each of them.
+            # Some models lack some of them.
             with contextlib.suppress(errors.EntryNotFoundError):
                 hf_hub_download(name, file, cache_dir=cache)
         files = HfApi().get_safetensors_metadata(name).files_metadata.values()
@@ -84,7 +84,7 @@ def _partner(folder: Path, tensors: tuple[Tensor, ...] | None, tokens: bool) -> 
 
 
 def _headers(folder: Path) -> tuple[Tensor, ...] | None:
-    """Of every weight file of an index, else of every one that is there; None where there is none."""
+    """The tensors of all weight files: those of an index, else all; None where there are none."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         files = sorted({folder / name for name in _json(index)["weight_map"].values()})
@@ -113,7 +113,7 @@ def _tensor(name: str, dtype: object, shape: Sequence[object]) -> Tensor:
 
 
 def _tokens(folder: Path) -> Tokens | None:
-    """None where there is no tokenizer.json: other formats say too little without their own libraries."""
+    """The tokenizer's content; None without a tokenizer.json: other formats need their own libraries."""
     if not (folder / "tokenizer.json").is_file():
         return None
     document = _json(folder / "tokenizer.json")

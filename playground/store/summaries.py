@@ -109,6 +109,6 @@ def _summary(saved: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSetti
 
 
 def _like(text: str) -> str:
-    """For LIKE with a backslash as the escape: the text itself, anywhere."""
+    """A pattern for LIKE (escape: a backslash) that finds the text itself, anywhere."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -106,9 +106,9 @@ def is_right(task: Task, answer: str) -> bool:
 
 
 def normalised(answer: str) -> str:
-    """What is compared of an answer: its first line that is not blank, after any thoughts, in Unicode's NFKC and
-    without case, thousands separators, an introduction ("The answer is", "2 + 2 ="), quotes and punctuation around
-    it, a leading article, and repeated spaces."""
+    """The part of an answer that is compared: its first line that is not blank, after any thoughts, in Unicode's
+    NFKC and without case, thousands separators, an introduction ("The answer is", "2 + 2 ="), quotes and
+    punctuation around it, a leading article, and repeated spaces."""
     lines = [line for line in answer.rpartition(THOUGHT)[2].splitlines() if line.strip()]
     text = unicodedata.normalize("NFKC", lines[0]).casefold() if lines else ""
     text = " ".join(text.rpartition("=")[2].strip(WRAPPING).split())

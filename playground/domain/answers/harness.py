@@ -1,4 +1,4 @@
-"""What lm-evaluation-harness's scores say of each side. Never part of a speed-up.
+"""The sides' scores in lm-evaluation-harness. They are never part of a speed-up.
 
 Scores of 0 or 1 are reported like those of the built-in tasks. Graded scores are reported by their mean, with the
 t interval over the questions, and two sides are compared by their differences question by question.

@@ -56,7 +56,7 @@ class GreedyCheck:
 
 
 def check_greedy(pairs: Sequence[tuple[TokenIds | None, TokenIds | None]]) -> GreedyCheck:
-    """Each pair holds both sides' answers to one prompt; None where an endpoint gave no ids."""
+    """Compare pairs of both sides' answers to one prompt; an answer is None where an endpoint gave no ids."""
     known = [(index, a, b) for index, (a, b) in enumerate(pairs) if a is not None and b is not None]
     divergences = []
     for index, a, b in known:

@@ -41,7 +41,7 @@ def measured_at(sweep: Sweep, value: Value) -> Run | None:
 
 
 def latencies(run: Run, latency: Latency) -> list[RoundValues]:
-    """For each whole round: label -> ms."""
+    """The sides' latencies in each whole round: label -> ms."""
     assert run.measurement is not None
     common = run.measurement.profile
     return [

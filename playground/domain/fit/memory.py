@@ -1,4 +1,4 @@
-"""What one engine needs of its device's memory, and how much of it is left for the KV cache.
+"""How much of its device's memory one engine needs, and how much is left for the KV cache.
 
 All sizes are bytes on one GPU (on a CPU: of the whole engine). The formulas follow vLLM's source (0.26 to 0.32:
 `config/vllm.py` for CUDA graphs, `v1/kv_cache_interface.py` for the KV cache, `engine/arg_utils.py` for defaults);
@@ -20,7 +20,7 @@ from .weights import Tensor, weight_bytes
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 # vLLM's own default of --gpu-memory-utilization.
 DEFAULT_UTILIZATION = 0.92
-# Of a whole card, for all engines on it together: that default less what a second context takes.
+# The share of a card for all engines on it together: that default less what a second context takes.
 SHARED_UTILIZATION = 0.9
 # Memory outside of torch's allocator: reported as 0.22 to 0.24 GiB on the H200.
 NON_TORCH_BYTES = 256 * MIB
@@ -116,12 +116,12 @@ class Need:
 
     @property
     def reserved(self) -> int:
-        """What it takes once it has started: the KV cache is allocated whole."""
+        """What it occupies once it has started: the KV cache is allocated whole."""
         return self.fixed + max(self.kv_available, 0)
 
     @property
     def sequences(self) -> int:
-        """For how many sequences of the full length there is room at once."""
+        """How many sequences of the full length fit at once."""
         return max(self.kv_available, 0) // self.kv_sequence
 
     @property

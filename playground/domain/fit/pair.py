@@ -44,7 +44,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the runtime can do. `device` is "cpu" or "cuda"; `suffix`: it has arctic-inference."""
+    """The runtime's abilities. `device` is "cpu" or "cuda"; `suffix`: it has arctic-inference."""
 
     version: str
     device: str
@@ -71,7 +71,7 @@ class Pair:
 
     @property
     def verdict(self) -> PairVerdict | None:
-        """None without speculation, and where it is unknown."""
+        """Whether the pair works; None without speculation, and where it is unknown."""
         levels = {issue.level for issue in self.issues}
         if "blocking" in levels:
             return "will not work"

@@ -9,7 +9,7 @@ from typing import Any
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # Far above any size of a decoder: a larger one is an error in the configuration.
 LARGEST_SIZE = 2**31
-# Of config.json's `layer_types`; the memory of any other kind is unknown here.
+# Those of config.json's `layer_types` whose memory is known here.
 KNOWN_LAYERS = {"full_attention", "sliding_attention"}
 # Where a configuration says how many multi-token-prediction layers it has.
 MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
@@ -170,7 +170,7 @@ def _dtype(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
 
 
 def _context(text: Mapping[str, Any]) -> int | None:
-    """As vLLM derives it: the positions the model was made for, times its rope scaling where that extends them."""
+    """The context as vLLM derives it: the model's positions, times its rope scaling where that extends them."""
     longest = text.get("max_position_embeddings") or text.get("n_positions") or text.get("max_sequence_length")
     if not longest:
         return None

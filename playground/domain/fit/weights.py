@@ -1,4 +1,4 @@
-"""What a model's weights take once loaded, from the headers of its safetensors files, else from its shape.
+"""The size of a model's weights once loaded, from the headers of its safetensors files, else from its shape.
 
 Sizes are bytes.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .shape import FLOAT_BYTES, ModelShape
 
-# Of the dtypes in a safetensors header (its specification); F4 is two to a byte.
+# Bytes of the dtypes in a safetensors header (by its specification); two F4 share a byte.
 HEADER_BYTES = {
     **{"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2},
     **{"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "F4": 0.5},
@@ -74,7 +74,7 @@ def _is_linear(name: str) -> bool:
 
 
 def _from_shape(shape: ModelShape, dtype: str, quantization: str | None) -> int:
-    """Each 128 quantized weights share a scale of 16 bits and a zero point, as AWQ and GPTQ have them."""
+    """The size by the shape alone. As in AWQ and GPTQ, 128 weights share a 16-bit scale and a zero point."""
     bits = shape.quantization_bits or ONLINE_BITS.get(quantization or "")
     linear = shape.linear_parameters
     rest = (shape.parameters - linear) * FLOAT_BYTES[dtype]

@@ -1,4 +1,4 @@
-"""From traces and counter differences to figures. Unknown is None, never 0.
+"""Derives figures from traces and counter differences. Unknown is None, never 0.
 
 Definitions follow the field's terms (TTFT, TPOT, ITL, E2EL, output throughput, acceptance); a chunk is never
 taken for a token, nor for an engine step.
@@ -122,7 +122,7 @@ class Acceptance:
 
 
 def acceptance_between(before: Counters | None, after: Counters | None) -> Acceptance | None:
-    """None where the engine reports no speculation counters (speculation off, or another server)."""
+    """The acceptance between two moments; None where the engine reports no speculation counters."""
     if before is None or after is None:
         return None
     if after.drafts is None or after.draft_tokens is None or after.accepted_tokens is None:
@@ -169,7 +169,7 @@ class SideFigures:
 
 
 def decode_steps(decode_tokens: int, acceptance: Acceptance) -> int:
-    """Each step yields one token of the target's own besides the accepted ones."""
+    """How many steps decoded these tokens: each yields one token of the target besides the accepted ones."""
     return max(decode_tokens - acceptance.accepted_tokens, acceptance.drafts, 1)
 
 

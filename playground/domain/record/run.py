@@ -61,7 +61,7 @@ class SideRecord:
 
     @property
     def requests(self) -> list[RequestTrace]:
-        """Of all trials, in order."""
+        """The requests of all trials, in order."""
         return [trace for trial in self.trials for trace in trial.requests]
 
 

@@ -1,4 +1,4 @@
-"""What one comparison measures: sides, workload, measurement."""
+"""The input of one comparison: sides, workload, measurement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Side(Frozen):
 
 
 class Case(Frozen):
-    """What one comparison measures: its sides, their workload, and how it is measured."""
+    """The input of one comparison: its sides, their workload, and how it is measured."""
 
     sides: tuple[Side, ...]
     workload: Workload

@@ -177,7 +177,7 @@ class ProfileField:
 
 
 def profile_fields() -> list[ProfileField]:
-    """What a form asks for beside kind and endings; what several kinds share comes last."""
+    """The fields of a form beside kind and endings; those that several kinds share come last."""
     kinds: dict[str, list[str]] = {}
     for kind, model in PROFILES.items():
         for name in model.model_fields:

@@ -116,7 +116,7 @@ class AttachedEndpoint(Frozen):
 
     @property
     def target(self) -> str:
-        """What an engine calls its target: the model's name there."""
+        """The model's name at the endpoint, in the place of an engine's target."""
         return self.model
 
     @property

@@ -49,7 +49,7 @@ class SpeculationOff(_Method):
 
 
 class _Speculating(_Method):
-    """What every method that speculates has (fields of vLLM's --speculative-config)."""
+    """The fields of every method that speculates (of vLLM's --speculative-config)."""
 
     num_speculative_tokens: Annotated[int, Field(ge=1, le=MOST_K)] = 5
     num_speculative_tokens_per_batch_size: tuple[tuple[Count, Count, Count], ...] | None = None
@@ -109,7 +109,7 @@ class Ngram(_Speculating):
 
     @classmethod
     def as_vllm_reads(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Each length is the other's default, and 5 where both are absent."""
+        """Fill in the lengths: each defaults to the other, and both to 5."""
         low, high = fields.get("prompt_lookup_min"), fields.get("prompt_lookup_max")
         return {**fields, "prompt_lookup_min": low or high or 5, "prompt_lookup_max": high or low or 5}
 

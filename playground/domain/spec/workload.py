@@ -1,4 +1,4 @@
-"""What is sent: prompts, sampling parameters, how many at once, and the figure that decides."""
+"""Workloads: prompts, sampling parameters, and the figure that decides."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Prompt(Frozen):
 
 
 class Limits(Frozen):
-    """What a request must keep to for goodput to count it. None: not limited."""
+    """The limits of the requests that goodput counts. None: not limited."""
 
     ttft_ms: Annotated[float, Field(gt=0)] | None = None
     tpot_ms: Annotated[float, Field(gt=0)] | None = None

@@ -61,7 +61,7 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """For one k at one concurrency, against no speculation.
+    """The predicted speed-up of one k at one concurrency, against no speculation.
 
     A fit has a speed-up and, where all measured points have one, a 95% interval: what their noise makes of it, not
     whether the model holds (a `PredictionError` shows that). A band has two ends, and no likeliest value between.

@@ -65,12 +65,12 @@ class SpeculationPoint:
 
     @property
     def standard_error(self) -> float | None:
-        """Of the log speed-up."""
+        """The standard error of the log speed-up."""
         return None if self.interval is None else standard_error(self.interval, self.rounds)
 
 
 def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigures) -> SpeculationPoint | None:
-    """From the verdict on a side that drafts k tokens, against no speculation, and that side's figures.
+    """The point from the verdict on a side that drafts k tokens, against no speculation, and that side's figures.
 
     None where its speed-up or acceptance is unknown, where it drafted nothing, or where the verdict is by a metric
     that the theory does not cover.
@@ -84,7 +84,7 @@ def measured_point(k: int, concurrency: int, verdict: Verdict, figures: SideFigu
 
 
 def by_concurrency(points: Iterable[SpeculationPoint]) -> dict[int, list[SpeculationPoint]]:
-    """In ascending order, of concurrency and of k. What a step costs depends on how many sequences share it."""
+    """Points by concurrency, both it and k ascending. What a step costs depends on how many sequences share it."""
     groups: dict[int, list[SpeculationPoint]] = {}
     for point in sorted(points, key=lambda point: (point.concurrency, point.k)):
         groups.setdefault(point.concurrency, []).append(point)
@@ -195,7 +195,7 @@ class BestK:
 
 
 def best_k(points: Sequence[SpeculationPoint]) -> BestK:
-    """Of points at one concurrency, those with an interval. A k must show a clear gain to be taken: the fastest
+    """The k to choose, by the points (at one concurrency) with an interval. It must show a clear gain: the fastest
     whose interval lies above 1. Picking the best of m flatters it, so this interval has a level of 1 - 0.05 / m
     (Bonferroni): a gain is claimed where there is none one time in forty at most.
     """

@@ -28,7 +28,7 @@ class Ratio:
 
     @classmethod
     def of_verdict(cls, verdict: Verdict) -> Ratio | None:
-        """Its speed-up; None without an interval, or where a verdict is withheld in spite of it."""
+        """The verdict's speed-up; None without an interval, or where the verdict is withheld in spite of it."""
         if verdict.interval is None or verdict.speed_up is None:
             return None
         withheld = verdict.reason is not None and verdict.reason.kind in UNSOUND

@@ -1,4 +1,4 @@
-"""What a reader must know beside a verdict, and the test for trends that finds some of it.
+"""Reasons: what a reader must know beside a verdict. A test for trends finds some of them.
 
 All values are logs of one figure a round, larger where it is better.
 """

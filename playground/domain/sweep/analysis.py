@@ -73,5 +73,5 @@ class SweepAnalysis:
 
     @cached_property
     def best_by_circumstance(self) -> list[Message]:
-        """Where k is varied together with a circumstance: which k to take under each."""
+        """Which k to choose under each circumstance, where both are varied."""
         return best_by_circumstance(self.sweep, self.series)

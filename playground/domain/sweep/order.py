@@ -1,4 +1,4 @@
-"""In which order the points of a sweep are measured, so that few engines start."""
+"""The order in which the points of a sweep are measured, so that few engines start."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Knob(Frozen):
 
     @property
     def key(self) -> str:
-        """As it is typed: "B.k", or "concurrency"."""
+        """The knob as it is typed: "B.k", or "concurrency"."""
         return f"{self.side}.{self.name}" if self.side else self.name
 
     @property

@@ -1,4 +1,4 @@
-"""From what a sweep measured to the setting to deploy."""
+"""Recommends the setting to deploy, from what a sweep measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recommend(sweep: Sweep, results: Sequence[PointResult], series: Sequence[Spe
 
 
 def best_by_circumstance(sweep: Sweep, series: Sequence[SpeculationSeries]) -> list[Message]:
-    """Where k is varied together with a circumstance, such as concurrency: which k to take under each."""
+    """Which k to choose under each circumstance, such as concurrency, where both are varied."""
     if all(knob.of_engines for knob in sweep.plan.knobs) or sweep.synthetic:
         return []
     sentences = []
@@ -58,7 +58,7 @@ def best_by_circumstance(sweep: Sweep, series: Sequence[SpeculationSeries]) -> l
 
 
 def _best_k(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Recommendation | None:
-    """Where k is varied against no speculation: the k to take, or none. Of several sides, the fastest one's."""
+    """The k to choose, or none, where k is varied against no speculation. Of several sides the fastest decides."""
     if len(sweep.plan.knobs) > 1:
         return None
     chosen: list[tuple[float, str, BestK, int | None]] = []

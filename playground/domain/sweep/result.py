@@ -28,7 +28,7 @@ class GeometricMean:
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> GeometricMean:
-        """Of one value a round. What is unknown or not above 0 has no log and is left out; with more than
+        """The mean of one value a round. What is unknown or not above 0 has no log and is left out; with more than
         one such round in ten the mean is unknown, since they are the bad ones."""
         logs = [log(value) for value in values if value is not None and value > 0]
         if not logs or len(values) - len(logs) > MOST_LEFT_OUT * len(values):

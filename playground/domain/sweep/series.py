@@ -15,7 +15,7 @@ from .plan import SweepPlan
 from .result import PointResult
 
 K_NAMES = ("k", "num_speculative_tokens")
-# By a point's number and a side's label.
+# Keys: a point's number and a side's label.
 Predictions = dict[tuple[int, str], Prediction]
 
 
@@ -34,14 +34,14 @@ class SpeculationSeries:
 
     @property
     def certain(self) -> SpeculationSeries:
-        """Without the points that have no interval: predictions from one or two rounds mean nothing."""
+        """The series without points that lack an interval: predictions from one or two rounds mean nothing."""
         return replace(
             self, points={number: point for number, point in self.points.items() if point.interval is not None}
         )
 
 
 def speculation_series(plan: SweepPlan, results: Iterable[PointResult]) -> list[SpeculationSeries]:
-    """In the order of their first points; without those of which nothing was measured."""
+    """The series with measured points, in the order of their first points."""
     series: dict[tuple[str, tuple[Value, ...]], SpeculationSeries] = {}
     for result in results:
         if result.run is None or not result.sides or result.run.measurement is None:
@@ -75,7 +75,7 @@ def predictions(series: Iterable[SpeculationSeries], results: Sequence[PointResu
 
 
 def prediction_errors(series: Iterable[SpeculationSeries], predicted: Predictions) -> list[PredictionError]:
-    """Each measured k predicted from the others, where there are three or more."""
+    """The errors of predicting each measured k from the others, where there are three or more."""
     return [
         PredictionError(predicted[number, group.label], point.speed_up)
         for group in series

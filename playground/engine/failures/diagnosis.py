@@ -1,4 +1,4 @@
-"""From log lines and an exit code to what went wrong, with the figures that the log gives."""
+"""Finds what went wrong, from log lines and an exit code, with the figures that the log gives."""
 
 from __future__ import annotations
 

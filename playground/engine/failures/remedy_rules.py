@@ -129,7 +129,7 @@ def mapped_vocabulary(figures: Figures, settings: EngineSettings) -> Changes:
 
 
 def by_stage(figures: Figures, settings: EngineSettings) -> Changes:
-    """By the stage in which memory ran out: weights, the profiling run's activations, CUDA graphs, or requests."""
+    """Depends on what took the last memory: weights, the profiling run's activations, CUDA graphs, or requests."""
     stage = figures.get("stage")
     at = stage.message_id.removeprefix("stage.") if isinstance(stage, Message) else ""
     lower = _share(round(_gpu_share(figures, settings) - GPU_MARGIN, 2))
