@@ -98,14 +98,14 @@ class _Requests:
         names = set(self._extras())
         answer = await self._send(names)
         if answer.status not in REFUSED:
-            return names, _good(answer)
-        _good(await self._send(set()))
+            return names, _checked(answer)
+        _checked(await self._send(set()))
         names = {name for name in self._extras() if (await self._send({name})).status not in REFUSED}
-        return names, _good(await self._send(names))
+        return names, _checked(await self._send(names))
 
     async def ignores_salt(self, accepted: set[str], answer: _Answer) -> bool:
         """Whether another salt still gets the same question from the prefix cache, where the endpoint says so."""
-        return answer.cached_tokens is not None and bool(_good(await self._send(accepted)).cached_tokens)
+        return answer.cached_tokens is not None and bool(_checked(await self._send(accepted)).cached_tokens)
 
     async def _send(self, names: set[str]) -> _Answer:
         body = self.endpoint.knowing(NONE).body(QUESTION, Sampling(max_tokens=2))
@@ -118,7 +118,7 @@ class _Requests:
         return _Answer(200, _events(response.content))
 
 
-def _good(answer: _Answer) -> _Answer:
+def _checked(answer: _Answer) -> _Answer:
     if answer.status != 200:
         raise WorkFailed("stream.http", detail=f"HTTP {answer.status}: {answer.text}")
     return answer

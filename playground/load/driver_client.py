@@ -170,7 +170,7 @@ def _steps(speculation: Any) -> StepArrays | None:
         return None
     if not speculation.get("num_spec_steps"):
         return StepArrays((), ())
-    accepted, drafted = (_counts(speculation.get(f"per_step_{what}")) for what in ("accepted", "drafted"))
+    accepted, drafted = (_counts(speculation.get(f"per_step_{name}")) for name in ("accepted", "drafted"))
     if accepted is None or drafted is None or len(accepted) != len(drafted):
         return None
     return StepArrays(accepted, drafted)

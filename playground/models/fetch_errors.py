@@ -44,8 +44,8 @@ def of_step(
 
 
 def _disk_full(folder: Path) -> ModelUnavailable:
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
     return ModelUnavailable("model.disk_full", folder=str(folder), free_gib=free / 1024**3)
 
 

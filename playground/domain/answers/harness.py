@@ -66,25 +66,25 @@ def harness_statements(run: Run) -> list[Message]:
 
 
 def _statements(scores: HarnessScores, labels: Sequence[str]) -> Iterator[Message]:
-    what: dict[str, object] = {"task": scores.task, "metric": scores.metric}
+    names: dict[str, object] = {"task": scores.task, "metric": scores.metric}
     if graded(scores):
         for label, mean in zip(labels, means(scores), strict=True):
             if mean is not None:
-                yield _mean_statement("harness.mean", mean, {**what, "side": label})
+                yield _mean_statement("harness.mean", mean, {**names, "side": label})
         for index, label in enumerate(labels[1:], 1):
             if (mean := mean_difference(scores, index)) is not None:
-                params = {**what, "side": label, "baseline": labels[0]}
+                params = {**names, "side": label, "baseline": labels[0]}
                 yield _mean_statement("harness.mean_difference", mean, params)
         return
     right = [[None if score is None else score == 1 for score in side_scores] for side_scores in scores.scores]
     for index, label in enumerate(labels):
         side = side_accuracy(index, right[index])
         if side.answered:
-            yield Message("harness.side", {**what, **side_params(side, label)})
+            yield Message("harness.side", {**names, **side_params(side, label)})
     for index in range(1, len(labels)):
         difference = accuracy_difference(index, right)
         if difference.compared:
-            yield Message("harness.difference", {**what, "statement": difference_statement(difference, labels)})
+            yield Message("harness.difference", {**names, "statement": difference_statement(difference, labels)})
 
 
 def _mean_statement(sentence: str, mean: Mean, params: dict[str, object]) -> Message:

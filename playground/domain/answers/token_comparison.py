@@ -189,8 +189,8 @@ def _distances(pooled: Sequence[TokenIds], position: int, weights: Floats) -> Fl
     """Total variation distance at one position for each relabelling: half the sum of differences in share."""
     tokens = [answer[position] if position < len(answer) else _END for answer in pooled]
     kinds = sorted(set(tokens))
-    chosen = np.array([[float(token == kind) for kind in kinds] for token in tokens])
-    distances: Floats = np.abs(weights @ chosen).sum(axis=1) / 2
+    one_hot = np.array([[float(token == kind) for kind in kinds] for token in tokens])
+    distances: Floats = np.abs(weights @ one_hot).sum(axis=1) / 2
     return distances
 
 

@@ -71,11 +71,11 @@ def mean_answer(trial: Trial, profile: LoadProfile) -> float | None:
     return fmean(at_ms - trace.sent_ms for at_ms, trace in zip(available, trial.requests, strict=True))
 
 
-def mean_of(chosen: Collection[Conversation]) -> Latency:
+def mean_of(conversations: Collection[Conversation]) -> Latency:
     """A latency: the mean E2EL of the requests with one of these conversations."""
 
     def latency(trial: Trial, profile: LoadProfile) -> float | None:
-        traces = [trace for trace in trial.requests if trace.conversation in chosen]
+        traces = [trace for trace in trial.requests if trace.conversation in conversations]
         ends = [_end_ms(trace) for trace in traces]
         known = [end - trace.sent_ms for end, trace in zip(ends, traces, strict=True) if end is not None]
         return fmean(known) if known and len(known) == len(traces) else None

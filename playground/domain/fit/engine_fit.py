@@ -120,8 +120,8 @@ def _beside(settings: EngineSettings, place: DeviceRoom, need: Need, before: Seq
         exact = device.kind == "cuda" and all(other.reserved == other.budget for other in before)
         certain = exact and need.claim > left + contexts and not settings.extra_flags
         share = math.floor(100 * left / device.total_bytes) / 100
-        enough = device.kind == "cuda" and need.total <= share * device.total_bytes
-        lower: tuple[Changes, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if enough else ()
+        fits_share = device.kind == "cuda" and need.total <= share * device.total_bytes
+        lower: tuple[Changes, ...] = ((Change("knobs.gpu_memory_utilization", share),),) if fits_share else ()
         return FitIssue(Message("preflight.together", params), "blocking", certain, lower)
     if need.claim > free:
         params |= {"free": max(free, 0) / GIB}

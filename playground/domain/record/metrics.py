@@ -262,8 +262,8 @@ def goodput(trials: Sequence[Sequence[RequestTrace]], limits: Limits) -> float |
     if not span_ms:
         return None
     finished = [trace for trial in trials for trace in trial if trace.ended and trace.problem is None]
-    kept = [_keeps(trace, limits) for trace in finished]
-    return None if None in kept else kept.count(True) / span_ms * 1000
+    within_limits = [_keeps(trace, limits) for trace in finished]
+    return None if None in within_limits else within_limits.count(True) / span_ms * 1000
 
 
 def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:

@@ -42,11 +42,11 @@ def further_rounds(mean: float, spread: float, count: int, target_relative_width
     MAX_FURTHER_ROUNDS.
     """
     # (high - low) / speed-up = 2 sinh(half-width of the log).
-    enough = max(abs(mean), asinh(target_relative_width / 2))
-    if half_width(spread, count) <= enough:
+    required_half = max(abs(mean), asinh(target_relative_width / 2))
+    if half_width(spread, count) <= required_half:
         return 0
     first = count + 2 - count % 2
     for total in range(first, count + MAX_FURTHER_ROUNDS + 1, 2):
-        if half_width(spread, total) <= enough:
+        if half_width(spread, total) <= required_half:
             return total - count
     return None

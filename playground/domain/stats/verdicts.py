@@ -79,10 +79,10 @@ def compare(
     `needed_rounds` only.
     """
     if metric == "goodput" and (nothing := _without_goodput(rounds, side, baseline)) is not None:
-        outcome, why = nothing
-        return Verdict(side, baseline, metric, outcome, None, None, len(rounds), why)
-    ours, theirs = _paired_logs(rounds, side, baseline, metric)
-    ratios = [log_side - log_base for log_side, log_base in zip(ours, theirs, strict=True)]
+        outcome, reason = nothing
+        return Verdict(side, baseline, metric, outcome, None, None, len(rounds), reason)
+    side_logs, base_logs = _paired_logs(rounds, side, baseline, metric)
+    ratios = [log_side - log_base for log_side, log_base in zip(side_logs, base_logs, strict=True)]
     count = len(ratios)
     if count < MIN_ROUNDS:
         reason = too_few(len(rounds), count)
@@ -91,11 +91,11 @@ def compare(
         return Verdict(side, baseline, metric, "no clear difference", speed_up, None, count, reason, needed)
     mean, spread = fmean(ratios), stdev(ratios)
     half = half_width(spread, count)
-    outcome, why, further = _judge(ratios, {side: ours, baseline: theirs}, target_relative_width)
+    outcome, reason, further = _judge(ratios, {side: side_logs, baseline: base_logs}, target_relative_width)
     if count < len(rounds):
         outcome = outcome if len(rounds) - count <= MOST_LEFT_OUT * len(rounds) else "no clear difference"
-        why = Reason("left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
-    return Verdict(side, baseline, metric, outcome, exp(mean), ratio_interval(mean, half), count, why, further)
+        reason = Reason("left_out", {"left": len(rounds) - count, "rounds": len(rounds)})
+    return Verdict(side, baseline, metric, outcome, exp(mean), ratio_interval(mean, half), count, reason, further)
 
 
 def _without_goodput(
@@ -106,10 +106,10 @@ def _without_goodput(
     worst = max(zeros, key=lambda name: zeros[name])
     if not zeros[worst]:
         return None
-    why = Reason("no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
+    reason = Reason("no_good_requests", {"side": worst, "zeros": zeros[worst], "rounds": len(rounds)})
     if len(rounds) < MIN_ROUNDS or zeros[worst] < len(rounds) or min(zeros.values()):
-        return "no clear difference", why
-    return ("slower" if worst == side else "faster"), why
+        return "no clear difference", reason
+    return ("slower" if worst == side else "faster"), reason
 
 
 def _judge(
@@ -145,15 +145,15 @@ def _paired_logs(
 ) -> tuple[list[float], list[float]]:
     """Both sides' logs over the rounds that have both, signed so that more is better."""
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    ours: list[float] = []
-    theirs: list[float] = []
+    side_logs: list[float] = []
+    base_logs: list[float] = []
     for values in rounds:
         value, base = values.get(side), values.get(baseline)
         if value is None or base is None or not (isfinite(value) and isfinite(base)) or min(value, base) <= 0:
             continue
-        ours.append(sign * log(value))
-        theirs.append(sign * log(base))
-    return ours, theirs
+        side_logs.append(sign * log(value))
+        base_logs.append(sign * log(base))
+    return side_logs, base_logs
 
 
 def headline(verdict: Verdict, prompts: Sequence[int], source: str | None = None) -> Message:

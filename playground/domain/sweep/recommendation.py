@@ -79,8 +79,8 @@ def _best_k(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Recommendation
 
 def _best_point(sweep: Sweep, results: Sequence[PointResult]) -> Recommendation:
     """The best of all sides of all points. The reason says where another's interval overlaps or is unknown."""
-    every = [score for result in results for score in scores(sweep, result)]
-    certain = [score for score in every if score.interval is not None]
+    all_scores = [score for result in results for score in scores(sweep, result)]
+    certain = [score for score in all_scores if score.interval is not None]
     if not certain:
         enough = any(result.run is not None and whole_rounds(result.run) >= MIN_ROUNDS for result in results)
         return Recommendation(
@@ -90,7 +90,7 @@ def _best_point(sweep: Sweep, results: Sequence[PointResult]) -> Recommendation:
     if not better:
         return _none_better(sweep, certain)
     best = max(better, key=lambda score: score.log)
-    others = [score for score in every if score.point.number != best.point.number]
+    others = [score for score in all_scores if score.point.number != best.point.number]
     number, values, label = best.point.number, best.point.values, best.side.label
     params: dict[str, object] = {
         "side": label,

@@ -90,14 +90,14 @@ def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any
     for place, name in old:
         notes += adopt(modern, name, place.pop(name), where)
     if isinstance(flags := modern.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
-        kept: list[str] = []
+        current_flags: list[str] = []
         for words in options(flags):
             name, value = split(words)
             if _is_old(name, False):
                 notes += adopt(modern, name, value, where)
             else:
-                kept += words
-        modern["extra_flags"] = kept
+                current_flags += words
+        modern["extra_flags"] = current_flags
     knobs = modern.get("knobs")
     for knob, names in OLD_VALUES.items():
         if isinstance(knobs, dict) and isinstance(value := knobs.get(knob), str) and value in names:
