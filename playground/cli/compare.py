@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if measurement is None and arguments.prompts is not None:
         raise InvalidInput("cli.prompts_need_measured")
     if measurement is not None and (arguments.prompt or arguments.prompts):
-        # One prompt given: that one, again and again.
+        # A single prompt is sent again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
     record = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
@@ -56,7 +56,7 @@ async def _run_comparison(
     preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
 ) -> Run:
     host = Host(Config.from_environment())
-    # Checked first: for what can't be, not even a database is made.
+    # Checked first, so that invalid input does not even create a database.
     comparison = host.comparison(preset.sides, workload, measurement, preset.name)
     host.open()
     try:
@@ -75,7 +75,7 @@ async def _run_comparison(
 
 
 async def _follow(comparison: Comparison, quiet: bool) -> None:
-    """Say each new stage and each round once, on standard error."""
+    """Print each new stage and each round once, on standard error."""
     live = comparison.live
     stages, rounds = [""] * len(live.progress), 0
     while not comparison.finished:

@@ -1,4 +1,4 @@
-"""What the command line prints for people."""
+"""How the command line prints results for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_json(document: Any) -> None:
 
 
 def print_run(run: Run) -> None:
-    """Every side's figures; answers too where each side gave one; then what it comes to."""
+    """Print every side's figures, the answers too if each side gave one, then the conclusions."""
     print(f"{run.id}  {run.created_at}  {say(f'race.{run.status}')}  {run.preset or ''}")
     for turn in run.workload.conversation if run.measurement is None else ():
         print(f"{turn.role}: {turn.content}")
@@ -58,7 +58,7 @@ def print_run(run: Run) -> None:
 
 
 def remedy_lines(run: Run) -> list[str]:
-    """For each side that failed: what to do, and which settings to change."""
+    """The remedy for each side that failed, and the settings to change."""
     lines: list[str] = []
     for side in run.sides:
         if (remedy := remedy_of(side)) is not None:

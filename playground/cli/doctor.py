@@ -22,7 +22,7 @@ ENOUGH_DISK_BYTES = 2 * 1024**3
 
 @dataclass(frozen=True)
 class Check:
-    """One fact: `ok`, `note` (works, but) or `broken`."""
+    """One fact: `ok`, `note` (works, with a limitation) or `broken`."""
 
     state: Literal["ok", "note", "broken"]
     finding: Message
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(config: Config) -> list[Check]:
-    """Looks at the processor, GPUs, every runtime, the embedded model and the disk. Starts no engine."""
+    """Check the processor, GPUs, every runtime, the embedded model and the disk. Starts no engine."""
     host = devices.machine()
     gib = host.memory_bytes / 1024**3
     checks = [Check("ok", Message("doctor.cpu", {"cpu": host.cpu, "cores": len(host.cores), "gib": gib}))]

@@ -64,7 +64,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    # It draws charts: what other verbs need not wait for.
+    # Imported here, because it draws charts, and other verbs should not wait for plotting.
     from playground.report.export import exported
 
     kept = _history().sweep(arguments.id) or _run(arguments.id)

@@ -1,4 +1,4 @@
-"""The command line's `load`: an endpoint that already runs."""
+"""The command line's `load`: drives an endpoint that already runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: the page's verbs without a browser.
+"""The command line: the page's functions as verbs.
 
 With --json one JSON document goes to standard output and nothing else; logs go to standard error. Exit code 0:
 done, 1: the work failed, 2: bad input.
@@ -16,7 +16,7 @@ from playground.i18n import say, say_message
 
 from . import compare, doctor, history, load, preflight, sweep
 
-# As --help lists them.
+# In the order in which --help lists them.
 VERBS = (compare, sweep, load, history, preflight, doctor)
 
 
@@ -29,7 +29,8 @@ def main(argv: list[str] | None = None) -> int:
         print(say_message(error), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain once more when it flushes.
+        # The reader has closed the pipe. Without this, Python would report the same error once more when it
+        # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

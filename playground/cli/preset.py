@@ -9,7 +9,7 @@ from playground.i18n import say_message
 
 
 def preset_of(name_or_path: str) -> presets.Preset:
-    """What was read otherwise than it is written is said on standard error."""
+    """Read the preset. What was interpreted otherwise than it is written is printed on standard error."""
     preset = presets.load(name_or_path)
     for note in preset.notes:
         print(say_message(note), file=sys.stderr)

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     host = Host(Config.from_environment())
     sweep = _sweep(host, arguments)
     if arguments.plan:
-        # What can't run has no plan.
+        # A sweep that can't run has no plan.
         host.sweep_run(sweep)
         estimate = host.estimate(sweep)
         print_json(plan_document(estimate)) if arguments.json else _print_plan(estimate)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(config: Config, sweep: Sweep, *, as_json: bool) -> None:
-    """Print what it came to."""
+    """Print the sweep's results."""
     analysis = SweepAnalysis.of(sweep)
     if as_json:
         print_json(sweep_document(analysis))
@@ -142,7 +142,7 @@ async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
 
 
 async def _follow(sweep_run: SweepRun, quiet: bool) -> None:
-    """Say what each point came to, on standard error."""
+    """Print each point's result on standard error once it has settled."""
     sweep, unit = sweep_run.sweep, UNITS[sweep_run.sweep.case.workload.objective]
     reported = {point.run.id for point in sweep.points if point.settled and point.run}
     while not sweep_run.finished:
@@ -155,7 +155,7 @@ async def _follow(sweep_run: SweepRun, quiet: bool) -> None:
 
 
 def _print_sweep(analysis: SweepAnalysis) -> None:
-    """A line a point, then what it comes to."""
+    """Print a line for each point, then the conclusions."""
     sweep = analysis.sweep
     print(f"{sweep.id}  {sweep.created_at}  {say(f'race.{sweep.status}')}  {sweep.preset or ''}  {sweep.title}")
     for point in analysis.listed:

@@ -1,4 +1,4 @@
-"""The claim that a run or a sweep was made to test, and what became of it here."""
+"""The claim that a run or a sweep was made to test, and whether it holds here."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ENDED = ("done", "stopped")
 
 
 def claim_of(subject: Run | Sweep) -> Claimed | None:
-    """None unless it is a claim's experiment as its preset has it, and has ended."""
+    """The claim; None unless this is a claim's experiment, unchanged from its preset, and has ended."""
     if subject.preset is None or subject.status not in ENDED:
         return None
     try:
         preset = presets.load(subject.preset)
     except InvalidInput:
-        # A preset of the visitor's own, or one that is gone: only its name is known.
+        # A visitor's own preset, or one that no longer exists: only its name is known.
         return None
     if preset.claim is None:
         return None
@@ -35,7 +35,8 @@ def claim_of(subject: Run | Sweep) -> Claimed | None:
 
 
 def _is_run_of(preset: Preset, run: Run) -> bool:
-    """With other settings, or asked something else, it says nothing of the claim. Its time and rounds are free."""
+    """Whether the run is the preset's experiment: with other settings or another workload it does not test the
+    claim. Its time and rounds may differ."""
     sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in run.sides)
     return run.workload == preset.workload and sides == preset.sides and _same_load(run.measurement, preset)
 

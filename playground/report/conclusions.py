@@ -1,4 +1,5 @@
-"""What a measured run comes to, as sentences. The page, the command line and the exported page show the same."""
+"""The conclusions of a measured run, as sentences. The page, the command line and the exported page show the
+same."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ Kind = Literal["headline", "note", "failures", "ending", "answers", "accuracy", 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """One sentence and what it is about. `headline`: the verdict on a side; `note`: what to know besides."""
+    """One sentence and its topic. `headline`: the verdict on a side; `note`: a caveat."""
 
     kind: Kind
     sentence: Message
 
 
 def conclusions(run: Run) -> list[Conclusion]:
-    """For each other side one sentence and what a reader must know besides; then why the rounds ended, whether the
-    answers agree, how accurate they are, and what becomes of the claim that the preset is about."""
+    """For each other side one sentence and its caveats; then why the rounds ended, whether the answers agree, how
+    accurate they are, and whether the preset's claim holds."""
     rounds = rounds_of(run)
     verdicts = run_verdicts(run, rounds)
-    # Once the run has ended, drift and failures are findings, with what to do about them.
+    # Once the run has ended, drift and failures are findings, which also say what to do.
     ended = run.status != "running"
     sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
     concluded = list(_verdicts(run, verdicts, sent, ended=ended))
@@ -80,7 +81,7 @@ def _agreements(run: Run) -> Iterator[Message]:
 
 
 def _throughput(run: Run) -> dict[str, dict[str, object]]:
-    """For each other side, what all output tokens a second came to: the first token's wait counts there, too."""
+    """The ratio of output tokens per second for each other side; this includes the wait for the first token."""
     baseline, *others = [side.label for side in run.sides]
     values = [item.values for item in rounds_of(run, "throughput")]
     verdicts = [compare(values, side, baseline, "throughput") for side in others]
@@ -98,7 +99,7 @@ def _throughput(run: Run) -> dict[str, dict[str, object]]:
 
 
 def _failures(run: Run) -> Iterator[Message]:
-    """Every side some of whose requests failed, other than by being stopped."""
+    """A sentence for every side with failed requests, other than stopped ones."""
     for side in run.sides:
         requests = [trace for trial in side.trials if trial.complete for trace in trial.requests]
         failed = sum(trace.problem is not None for trace in requests)

@@ -1,4 +1,4 @@
-"""Rows -> CSV that is safe to open in a spreadsheet."""
+"""Writes rows as CSV that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-# A spreadsheet would compute what begins so, and a label or an answer may begin with anything.
+# A spreadsheet computes text that begins with one of these, and a label or an answer may begin with anything.
 COMPUTED = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -1,6 +1,7 @@
 """Engine settings -> what starts the same engine elsewhere: a command, a script, containers.
 
-The settings alone: nothing that the playground adds for its own machine (cores, a share of a card, its socket).
+They contain the settings alone: nothing that the playground adds for its own machine (cores, a share of a card,
+its socket).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def snippets(config: Config, settings: EngineSettings, version: str | None, devi
 
 
 def _lines(beginning: Sequence[str], words: Sequence[str]) -> str:
-    """A shell command, each flag on a line of its own."""
+    """A shell command with each flag on a separate line."""
     text = " ".join(beginning)
     for word in words:
         text += (" \\\n  " if word.startswith("--") else " ") + shlex.quote(word)
@@ -159,14 +160,14 @@ class _Container:
 
 
 def _bind_mount(folder: str) -> str:
-    """Docker reads it as one line of CSV; --volume would take a colon in the path for its own."""
+    """The bind mount as one field of CSV, as Docker reads it; --volume would split the path at a colon."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(["type=bind", f"source={folder}", f"target={folder}", "readonly"])
     return line.getvalue()
 
 
 def _escape(text: str) -> str:
-    """Compose and Kubernetes both fill in variables, and read $$ as a dollar sign."""
+    """Escape dollar signs: Compose and Kubernetes both fill in variables, and read $$ as a dollar sign."""
     return text.replace("$", "$$")
 
 
@@ -177,12 +178,12 @@ def _dns_label(model: str) -> str:
 
 
 class _Quoted(str):
-    """Text that stays text in every reader of YAML: some take 1e5, on or 8000:8000 for something else."""
+    """Text that every reader of YAML takes for text: some take 1e5, on or 8000:8000 for something else."""
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
     def ignore_aliases(self, data: object) -> bool:
-        """Said twice rather than by reference: people edit this."""
+        """Repeat a value rather than refer to it, since people edit the file."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""A run or a sweep of the history as one file: all of it, its figures as a table, or a page that stands alone."""
+"""A run or a sweep of the history as one file: complete JSON, a table of its figures, or a self-contained page."""
 
 from __future__ import annotations
 

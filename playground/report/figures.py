@@ -1,7 +1,7 @@
-"""The figures: their names, units and definitions, and how they are printed. The page's tables, the exported page,
-the command line and the documents' schema read this list.
+"""The figures: their names, units and definitions, and how they are printed.
 
-A new figure takes a field of SideFigures, a line here, and its name and definition among the messages.
+The page's tables, the exported page, the command line and the documents' schema read this list. A new figure needs
+a field of SideFigures, an entry here, and its name and definition among the messages.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Figure:
         return say(f"figure.{self.id}_help", locale)
 
     def cell(self, side: SideFigures) -> str:
-        """Of a figure with a single value."""
+        """The text of a figure with a single value."""
         return self.text(getattr(side, self.id))
 
     def cells(self, side: SideFigures) -> list[str]:
-        """Of a distribution: one text for each of STATISTICS. "~": TPOT from the final usage alone."""
+        """The texts of a distribution, one for each of STATISTICS. "~": TPOT from the final usage alone."""
         values: Distribution | None = getattr(side, self.id)
         if values is None:
             return ["-"] * len(STATISTICS)
@@ -80,7 +80,7 @@ SINGLE_VALUES = (
     Figure("requests", whole),
     Figure("errors", _total),
 )
-# Of one race: its first request's, then the engine's.
+# In a race: the first request's figures, then the engine's.
 RACE = (
     Figure("decode_tokens_per_s"),
     Figure("ttft_ms", milliseconds),
@@ -90,5 +90,5 @@ RACE = (
     Figure("acceptance_rate", percent),
     Figure("mean_acceptance_length"),
 )
-# From the answers to the built-in tasks, which no other figure knows of.
+# Computed from the answers to the built-in tasks, unlike all other figures.
 ACCURACY = Figure("accuracy", percent)

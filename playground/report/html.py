@@ -1,4 +1,4 @@
-"""A run or a sweep as one self-contained page: what it came to, charts with plotly inside, commands, answers."""
+"""A run or a sweep as one self-contained page: conclusions, charts with plotly inside, commands, answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def html_report(run: Run, locale: Locale = "en") -> str:
 
 
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
-    """A sweep likewise: what it comes to, a line a point, the charts."""
+    """The page of a sweep: conclusions, a table with a row for each point, charts."""
     analysis = SweepAnalysis.of(sweep)
     head = f"<p>{escape(' · '.join(part for part in (sweep.title, sweep.preset) if part))}</p>"
     sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
@@ -113,7 +113,7 @@ def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
 
 
 def _problem(problem: Message | None, locale: Locale) -> Iterable[str]:
-    """What went wrong, if anything did."""
+    """The problem as a paragraph, if there is one."""
     if problem is not None:
         yield f"<p><strong>{escape(say_message(problem, locale))}</strong></p>"
 

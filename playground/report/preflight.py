@@ -32,7 +32,7 @@ def headline(check: SideCheck, locale: Locale = "en") -> str:
 
 
 def parts(need: Need) -> dict[str, int]:
-    """What the memory goes to, by the name of its sentence; the KV cache gets what is left."""
+    """The parts of the memory, by the name of their sentence; the KV cache gets the rest."""
     sizes = {name: getattr(need, name) for name in FIXED_PARTS}
     return {**{name: size for name, size in sizes.items() if size}, "kv_cache": max(need.kv_available, 0)}
 

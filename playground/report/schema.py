@@ -37,12 +37,13 @@ DESCRIPTION = (
 )
 WIDTH = 115
 SNAKE = re.compile(r"(?<=[a-z])(?=[A-Z])")
-# Fields that documents from before them lack.
+# Fields that are absent in documents that are older than the field.
 ADDED_LATER = {"Measurement": ["check_accuracy"]}
 
 
 class _Generator(GenerateJsonSchema):
-    """No unknown keys, titles or defaults. Models are dumped without what is None: such a field may be absent."""
+    """Unknown keys are forbidden, and titles and defaults left out. Models are dumped without fields that are
+    None: such a field may be absent."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -114,7 +115,7 @@ def document_schema() -> dict[str, Any]:
 
 
 def _renamed(definitions: dict[str, Any]) -> dict[str, Any]:
-    """By the names of documents' parts, not of classes: CompareDocument is `compare`."""
+    """Definitions by the names of the documents' parts rather than of classes: CompareDocument is `compare`."""
     names = {name: SNAKE.sub("_", name.removesuffix("Document")).lower() for name in definitions}
     assert len(set(names.values())) == len(names)
     text = json.dumps({names[name]: definition for name, definition in definitions.items()})
@@ -123,7 +124,7 @@ def _renamed(definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as schema.json holds it: what fits on one line stands on one."""
+    """The schema as schema.json holds it: a value that fits on one line is written on one."""
     return _lines(document_schema(), 0, "") + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a reader is shown of one side: its figures in a race, what limits them, and its answers."""
+"""What a reader sees of one side: its figures in a race, their limitations, and its answers."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def limitations(side: SideRecord, sampling: Sampling) -> list[Message]:
 
 
 def readable(side: SideRecord, answer: str, locale: Locale = "en") -> str:
-    """An answer as it may be shown: what was accepted without looking means nothing."""
+    """An answer as it may be displayed: text from synthetic acceptance means nothing."""
     return say("side.synthetic_text", locale) if side.settings.synthetic else answer
 
 
 def latest_acceptance(side: SideRecord) -> Acceptance | None:
-    """Over all trials that have come to rest; during the first one up to the latest sample."""
+    """The acceptance over all trials that have ended; during the first one, up to the latest sample."""
     resting = [trial for trial in side.trials if trial.after is not None]
     if resting or not side.trials or not side.samples:
         return acceptance_of(resting)

@@ -24,12 +24,12 @@ from .documents.parts import (
 from .documents.sweep import PointDocument, SweepDocument, SweepPlanDocument
 from .findings import sweep_findings
 
-# Acceptance rates for which the conclusions say what they would bring: claimed to feel good, and high.
+# Acceptance rates for which the conclusions state the speed-up: claimed to feel good, and high.
 BETTER_DRAFTS = (0.6, 0.8)
 
 
 def plan_sentences(estimate: Estimate) -> list[Message]:
-    """What a sweep will take, and a warning where that is too little for a result."""
+    """The duration of a sweep, and a warning where its budget is too small for a result."""
     source = (
         Message("sweep.starts_known", {"count": estimate.known_starts})
         if estimate.known_starts
@@ -52,8 +52,8 @@ def plan_sentences(estimate: Estimate) -> list[Message]:
 
 
 def conclusions_of(analysis: SweepAnalysis) -> list[Message]:
-    """What a sweep comes to: the setting to deploy, how good the predictions were, what did not work, and what
-    becomes of the claim that the preset is about."""
+    """The conclusions of a sweep: the setting to deploy, how good the predictions were, what failed, and whether
+    the preset's claim holds."""
     sweep = analysis.sweep
     sentences = [analysis.recommendation.reason] if any(point.sides for point in analysis.points) else []
     sentences += analysis.best_by_circumstance
@@ -83,7 +83,7 @@ def searched(sweep: Sweep) -> Message:
 
 
 def _theory(analysis: SweepAnalysis) -> list[Message]:
-    """Where one side's k is varied: which acceptance the fastest k needs, what a better draft would bring, and
+    """Where one side's k is varied: the acceptance that the fastest k needs, the speed-up of a better draft, and
     whether the longest k goes too far."""
     if len(analysis.certain_series) != 1:
         return []

@@ -38,10 +38,11 @@ class Cell:
 class Column:
     """A figure of each side at each point.
 
-    `heads` are the CSV's, `values` what stands below them. With a `heading` it is in the table too, as `text`: for
-    each side, or if `compared` for each but the first. With a `line` it is in a point's line on a terminal, `line`
-    of the cell and the objective's unit. The heading is of the side's label, the first side's, the objective and
-    the language. An `optional` column is left out of the table where nothing is predicted.
+    `heads` are the CSV's column names, `values` the values below them. A column with a `heading` is in the table
+    too, as `text`: for each side, or if `compared` for each but the first. One with a `line` is in a point's line
+    on a terminal, `line` of the cell and the objective's unit. The heading depends on the side's label, the first
+    side's, the objective and the language. An `optional` column is left out of the table where nothing is
+    predicted.
     """
 
     heads: tuple[str, ...]
@@ -53,7 +54,7 @@ class Column:
     optional: bool = False
 
     def filled(self, cell: Cell) -> Values:
-        """What stands below the heads; None: unknown."""
+        """The values below the heads; None: unknown."""
         return self.values(cell) or [None] * len(self.heads)
 
 

@@ -1,4 +1,4 @@
-"""A measured run's figures as a person reads them: all sides in one table, each name with its definition."""
+"""A measured run's figures for a reader: all sides in one table, each name with its definition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Tables:
 
 
 def tables(run: Run, locale: Locale = "en") -> Tables:
-    """While the run goes on, of the trials that have ended: a half one would lack its slowest requests."""
+    """The figures; during the run, of the trials that have ended: an unfinished one would lack its slowest
+    requests."""
     limits = run.measurement.limits if run.measurement else None
     sides = [side_figures(_ended(side) if run.status == "running" else side, limits) for side in run.sides]
     distributions = [_row(figure, [figure.cells(side) for side in sides], locale) for figure in DISTRIBUTIONS]
@@ -51,7 +52,7 @@ def _accuracy(side: SideAccuracy) -> str:
 
 
 def errors(traces: Sequence[RequestTrace], locale: Locale = "en") -> list[str]:
-    """Each kind of error once, with how many requests met it and what the first one said."""
+    """Each kind of error once, with the number of requests that failed with it, and the first one's message."""
     problems = [trace.problem for trace in traces if trace.problem]
     kinds = Counter(problem.message_id for problem in problems)
     first = {problem.message_id: problem for problem in reversed(problems)}

@@ -1,4 +1,4 @@
-"""One comparison, from settings to a stored run. It runs as a task of its own; pages only read it."""
+"""One comparison, from settings to a stored run. It runs as a separate task; pages only read it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What the host's other visitors read while this holds the engines."""
+        """The labels of the sides, shown to the host's other visitors while this comparison uses the engines."""
         return " / ".join(side.label for side in self.run.sides)
 
     @property
@@ -90,7 +90,8 @@ class Comparison:
         return self.run.status != "running"
 
     def check(self) -> None:
-        """Raises InvalidInput for what can't be, or what this host does not allow. Nothing has started then."""
+        """Raises InvalidInput for what is impossible, or what this host does not allow. Nothing has started
+        then."""
         placement.check_allowed(self._config, self.run)
         plan = self.run.measurement
         if plan is None:
@@ -105,25 +106,26 @@ class Comparison:
             self._prompts = self._resolved(plan)
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a side's runtime does not have. Blocking: probes each."""
+        """Raises InvalidInput for what a side's runtime lacks. Blocking: probes each runtime."""
         placement.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
 
     def _check_length(self, tokens: int) -> None:
-        """Of synthetic prompts, where it is known what fits: making long ones takes long."""
+        """Check the length of synthetic prompts where the limit is known, since making long ones takes long."""
         for side in self.run.sides:
             longest = side.settings.knobs.max_model_len if isinstance(side.settings, EngineSettings) else None
             if longest is not None and tokens >= longest:
                 raise InvalidInput("measurement.too_long", side=side.label, tokens=tokens, longest=longest)
 
     async def execute(self) -> None:
-        """Run it to its end, under the pool's lease; then `run.status` and `problem` tell how it went."""
+        """Run it to its end, under the pool's lease. `run.status` and `problem` then hold the outcome."""
         status: Status = "failed"
         try:
             await asyncio.to_thread(self._history.begin, self.run)
             if not self._stopping:
                 self._task = asyncio.current_task()
                 if self.run.measurement is not None:
-                    # Only now: it takes a processor for seconds, which may have been another measurement's.
+                    # Done only now: it occupies a processor for seconds, which another measurement may have been
+                    # using.
                     await harness.check_tasks(self.run.measurement.harness)
                 served_sides = await prepare(self._config, self._pool, self.live)
                 self._session = await asyncio.to_thread(self._new_session, served_sides)
@@ -134,12 +136,12 @@ class Comparison:
             if not self._stopping:
                 raise
         except Exception as error:
-            # The edge of the application: nothing a run does may take the page down with it.
+            # The edge of the application: no error in a run may end the page.
             logger.exception("run %s failed", self.run.id)
             self.run.problem = self.run.problem or as_message(error, self.run.id)
         finally:
             try:
-                # Written first: who sees a finished run finds it in the history.
+                # Written before `finished` is set: whoever sees a finished run finds it in the history.
                 await asyncio.shield(self._finish(replace(self.run, status=status)))
             finally:
                 self.run.status, self.live.phase = status, "finished"
@@ -170,17 +172,17 @@ class Comparison:
                 logger.exception("run %s stays marked as running", run.id)
 
     def refuse(self, error: Exception) -> None:
-        """End it before it began, most likely because another run holds the engines."""
+        """End it before it began, most likely because another run is using the engines."""
         self.run.problem = as_message(error, self.run.id)
         self.run.status, self.live.phase = "failed", "finished"
 
     def stop(self) -> None:
-        """End it now and keep what arrived: the streams if they run, else whatever is being prepared."""
+        """End it now and keep what arrived: stop the streams if they run, else the preparation."""
         if self._stopping:
             return
         self._stopping = True
         if self._task is None:
-            # Still in line, or just begun: there is nothing to end yet.
+            # Still waiting in line, or just begun: nothing has to be ended yet.
             self.run.status, self.live.phase = "stopped", "finished"
         elif self._session is not None:
             self._session.stop()

@@ -1,4 +1,4 @@
-"""Starts what serves a run's sides: fetches models, probes endpoints, starts engines."""
+"""From a run's settings to what serves its sides: fetches models, probes endpoints, starts engines."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .served_side import ServedSide
 
 
 async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
-    """One for each side, in order. Raises EngineFailed if one did not start; the others live on."""
+    """What serves each side, in order. Raises EngineFailed if one did not start; the others stay up."""
     live.phase = "preparing"
     host = await asyncio.to_thread(devices.machine)
     live.run.machine = host.as_record()
-    # Endpoints first: whether one answers shows in a second, and an engine takes minutes.
+    # Endpoints first: probing one takes a second, and starting an engine takes minutes.
     served_sides = {
         index: await _attach(config, live, index, side.settings)
         for index, side in enumerate(live.run.sides)
@@ -61,7 +61,8 @@ async def _attach(config: Config, live: Live, index: int, settings: AttachedEndp
 
 
 def _note_contention(run: Run) -> None:
-    """In a race, an endpoint on this machine shares it with every other side there, and one server with itself."""
+    """In a race, an endpoint on this machine contends with every other side there, and two sides of one server do,
+    too."""
     if run.mode == "measured":
         return
     hosts = Counter(side.settings.url.host for side in run.sides if isinstance(side.settings, AttachedEndpoint))
@@ -74,7 +75,7 @@ def _note_contention(run: Run) -> None:
 
 
 async def _requests(config: Config, live: Live, host: Machine) -> dict[int, EngineRequest]:
-    """What the pool is to provide, by the index of the side."""
+    """The engines that the pool is to provide, by the index of the side."""
     engines = await _planned(config, live, host)
     await _refuse_hopeless(config, live, engines, host)
     requests: dict[int, EngineRequest] = {}
@@ -83,7 +84,7 @@ async def _requests(config: Config, live: Live, host: Machine) -> dict[int, Engi
         name = _engine_name(engine)
         names[name] += 1
         with _blaming(live, index):
-            # Two equal sides in one place (an A/A check) are two engines all the same.
+            # Two equal sides in one place (an A/A check) still get two engines.
             requests[index] = await _request(
                 config, f"{name}{names[name]}", engine, live.progress[index], native_bf16=host.native_bf16
             )
@@ -101,7 +102,7 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
     for index in gpus:
         live.progress[index].advance("runtime")
     runtimes = await asyncio.to_thread(placement.runtimes, config, [side.settings for side in sides])
-    # What can't be placed has too many GPUs.
+    # A side that can't be placed needs more GPUs than there are.
     with _blaming(live, max(gpus, key=lambda index: gpus[index], default=0)):
         return placement.engines(live.run, runtimes, host)
 
@@ -109,7 +110,7 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
 async def _refuse_hopeless(
     config: Config, live: Live, engines: Mapping[int, PlannedEngine], host: Machine
 ) -> None:
-    """Before a model is fetched or an engine is touched. Raises InvalidInput."""
+    """Called before a model is fetched or an engine started. Raises InvalidInput."""
     sampling = live.run.workload.sampling
     checks = await asyncio.to_thread(preflight.assess, config, list(engines.values()), host, sampling)
     for index, check in zip(engines, checks, strict=True):
@@ -141,7 +142,7 @@ async def _model(config: Config, name: str, python: Path, progress: RunProgress)
     folder = await ensure(
         config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
     )
-    # Reading a tokenizer takes a second: now, not when the first tokens want to be painted.
+    # Reading a tokenizer takes a second: better now than when the first tokens are to be painted.
     await asyncio.to_thread(token_text, folder)
     return folder
 
@@ -168,7 +169,7 @@ async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) 
 
 @contextmanager
 def _blaming(live: Live, index: int) -> Iterator[None]:
-    """What goes wrong in the block is a problem of this side."""
+    """An error in the block is recorded as a problem of this side."""
     try:
         yield
     except PlaygroundError as error:
@@ -177,7 +178,7 @@ def _blaming(live: Live, index: int) -> Iterator[None]:
 
 
 def _blame(live: Live, index: int, error: PlaygroundError) -> None:
-    """The run can't go on because of this side: its pane says why, and what to change there."""
+    """Record that the run can't go on because of this side: its pane says why, and what to change there."""
     side, progress = live.run.sides[index], live.progress[index]
     progress.advance("failed")
     side.problem = error.as_message()

@@ -1,4 +1,4 @@
-"""What is kept of an exception that ended a run or a sweep."""
+"""What the history keeps of an exception that ended a run or a sweep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playground.processes import signal_name
 
 
 def as_message(error: Exception, run_id: str) -> Message:
-    """The error's own sentence, or where the log says more. `run_id` is a run's or a sweep's."""
+    """The error's own message, or a general one that points to the log. `run_id` is a run's or a sweep's."""
     if isinstance(error, PlaygroundError):
         return error.as_message()
     if not isinstance(error, subprocess.CalledProcessError):

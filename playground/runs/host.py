@@ -40,7 +40,8 @@ class Host:
         self._idle_watch: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Once, in the event loop that will run everything: tidy up after a killed process, watch for idleness."""
+        """Call once, in the event loop that will run everything: tidies up after a killed process, and watches for
+        idleness."""
         if self.loop is not None:
             return
         self.loop = asyncio.get_running_loop()
@@ -59,7 +60,7 @@ class Host:
         for job in under_way:
             job.stop()
         if under_way:
-            # They end by themselves first: what arrived so far is saved.
+            # They end by themselves first, so that what arrived so far is saved.
             await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
         for task in self._tasks:
             task.cancel()
@@ -85,7 +86,7 @@ class Host:
         return run
 
     def estimate(self, sweep: Sweep) -> Estimate:
-        """What is left of the sweep will take at most so long. Blocking: it may have to ask a runtime."""
+        """The longest time that what is left of the sweep can take. Blocking: may probe a runtime."""
         return estimate(self.history, sweep, self._device(sweep))
 
     def _device(self, sweep: Sweep) -> str:
@@ -96,8 +97,8 @@ class Host:
         self.latest = comparison
 
     async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False) -> None:
-        """Start it as a task of its own, which outlives the page that asked. Raises HostBusy unless waiting, and
-        InvalidInput for what a runtime does not have."""
+        """Start it as a separate task, which outlives the page that started it. Raises HostBusy unless waiting,
+        and InvalidInput for what a runtime lacks."""
         await asyncio.to_thread(job.check_runtimes)
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -140,6 +141,6 @@ class Host:
             self._waiting.pop(job.id, None)
 
     def _hold(self, task: asyncio.Task[None]) -> None:
-        """The event loop holds tasks only weakly."""
+        """Keep a reference to the task, since the event loop has only a weak one."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

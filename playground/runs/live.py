@@ -1,4 +1,4 @@
-"""A run under way, as pages and the command line see it: they only read, one task writes."""
+"""The state of a run under way. Pages and the command line only read it; one task writes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMINING: tuple[Phase, ...] = ("checking", "scoring", "evaluating")
 
 @dataclass
 class RunProgress:
-    """How one side's start goes. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
+    """The start of one side. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
 
     stage: str = "waiting"
     since: float = field(default_factory=time.monotonic)
@@ -41,9 +41,9 @@ class RunProgress:
 
 @dataclass
 class Live:
-    """`run` grows as things happen. `since` (monotonic) is when the race or the first round began; `serving` is
-    the side whose turn it is in measured mode; `checked` tells how many of the questions that follow the last
-    round are answered, and of how many."""
+    """The state of a run under way; `run` grows as results arrive. `since` (monotonic) is when the race or the
+    first round began; `serving` is the side whose turn it is in measured mode; `checked` holds how many of the
+    questions that follow the last round are answered, and how many there are."""
 
     run: Run
     progress: list[RunProgress]

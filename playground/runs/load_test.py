@@ -24,7 +24,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class LoadTest:
-    """What one load left behind."""
+    """The results of one load test."""
 
     endpoint: Endpoint
     profile: LoadProfile
@@ -47,7 +47,8 @@ def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:
-    """With a number of output tokens, requests ask for exactly so many: the end-of-sequence token is ignored."""
+    """With a number of output tokens, requests generate exactly that many: the end-of-sequence token is
+    ignored."""
     return Sampling() if output_tokens is None else Sampling(max_tokens=output_tokens, ignore_eos=True)
 
 

@@ -30,7 +30,8 @@ from .live import Live, Phase
 from .served_side import ServedSide
 from .session import RunSession, meanwhile
 
-# A side is warm when two passes in a row agree on the step time to so much, or after so many passes.
+# A side is warm when the step times of two passes in a row differ by no more than this share, or after so many
+# passes.
 WARM_WITHIN = 0.05
 WARM_UP_PASSES = 4
 SAVE_INTERVAL_S = 0.8
@@ -80,7 +81,7 @@ class Measured(RunSession):
             self._checking.cancel()
 
     async def _examine(self) -> None:
-        """The checks beside the figures: do the answers agree, and are they right?"""
+        """Run the checks that follow the last round: do the answers agree, and are they right?"""
         endpoints, timeout_s = [served.endpoint for served in self._served_sides], self._config.request_timeout_s
         if self._plan.check_outputs:
             conversations, sides_answers = answers_of(self._run)
@@ -101,7 +102,7 @@ class Measured(RunSession):
     async def _checked(
         self, phase: Phase, examine: Callable[[OnProgress], Coroutine[Any, Any, EvidenceT]]
     ) -> EvidenceT | None:
-        """Not timed, and nothing that could fail the run: what can't be had is left out. None if stopped."""
+        """Untimed, and no failure of it fails the run: what can't be collected is left out. None if stopped."""
         if self.stopping:
             return None
         self._live.phase, self._live.serving, self._live.checked = phase, None, (0, 0)
@@ -117,7 +118,7 @@ class Measured(RunSession):
         return None if task.cancelled() else task.result()
 
     def _goes_on(self, done: int) -> bool:
-        """Whether another round is due after so many. Looks at the intervals' width, never at their sign."""
+        """Whether another round is due after so many. Depends on the intervals' width, never on their sign."""
         assert self._live.since is not None
         spent_s = time.monotonic() - self._live.since
         # A round that would end beyond the budget is not begun.
@@ -196,7 +197,7 @@ class Measured(RunSession):
                 self._refuse(index, trial.requests)
 
     async def _save_often(self, index: int, trial: Trial, unsaved: dict[int, RequestTrace]) -> None:
-        """A killed app loses no request that had ended a second before."""
+        """Save about every second, so that a killed app loses no request that had ended before."""
         while True:
             await asyncio.sleep(SAVE_INTERVAL_S)
             if unsaved:
@@ -208,13 +209,13 @@ class Measured(RunSession):
         await asyncio.to_thread(self._history.save_trial, self._run.id, index, trial, requests)
 
     async def _refuse_if_dead(self, index: int, traces: Sequence[RequestTrace]) -> None:
-        """An engine that died ends the run; a failed request is counted as an error."""
+        """Raise if an engine died: that ends the run, while a failed request is only counted as an error."""
         await self._explain(index, traces)
         if self._run.sides[index].problem is not None:
             self._refuse(index, traces)
 
     def _refuse(self, index: int, traces: Sequence[RequestTrace]) -> NoReturn:
-        """End the run: this side does not answer."""
+        """End the run, because this side does not answer."""
         side = self._run.sides[index]
         cause = side.problem or next((trace.problem for trace in traces if trace.problem), None)
         if cause is None:
@@ -225,7 +226,8 @@ class Measured(RunSession):
 
 @contextmanager
 def _stopped_after(load: MeasuredLoad, seconds: float) -> Iterator[asyncio.Event]:
-    """Stop the load if it still runs then: an endpoint may keep a stream alive for ever. The event is set then."""
+    """Stop the load if it still runs at that time, since an endpoint may keep a stream alive for ever. The event
+    is set then."""
     overdue = asyncio.Event()
 
     def stop() -> None:
@@ -240,6 +242,6 @@ def _stopped_after(load: MeasuredLoad, seconds: float) -> Iterator[asyncio.Event
 
 
 def _step_ms(traces: Sequence[RequestTrace]) -> float | None:
-    """The median time between chunks: about a step, and steadier than any one request's figure."""
+    """The median time between chunks: about one step, and steadier than any single request's figure."""
     gaps = [gap for trace in traces for gap in request_figures(trace).chunk_gap_ms]
     return median(gaps) if gaps else None

@@ -54,10 +54,8 @@ def attached(config: Config, settings: AttachedEndpoint) -> Endpoint:
 
 
 def runtimes(config: Config, sides: Iterable[SideSettings]) -> dict[str, Runtime]:
-    """The runtimes that these sides name, probed. Blocking: takes an import of vLLM the first time.
-
-    Raises WorkFailed where a runtime has no usable vLLM.
-    """
+    """The runtimes that these sides name, probed. Blocking: the first probe imports vLLM. Raises WorkFailed where
+    a runtime has no usable vLLM."""
     names = {settings.runtime for settings in sides if isinstance(settings, EngineSettings)}
     return {name: runtime.probe(config, name) for name in names}
 
@@ -71,7 +69,7 @@ def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) ->
 
 
 def engines(run: Run, probed: dict[str, Runtime], host: Machine) -> dict[int, PlannedEngine]:
-    """The engines of the run, by the index of their side. Raises InvalidInput where one side wants more GPUs than
+    """The engines of the run, by the index of their side. Raises InvalidInput where a side needs more GPUs than
     there are."""
     sides = [
         (index, side.label, side.settings)

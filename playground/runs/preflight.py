@@ -1,4 +1,5 @@
-"""Before anything starts: will each engine fit its device, alone and beside the others, and will its pair work."""
+"""Checks before anything starts: will each engine fit its device, alone and beside the others, and will its pair
+work."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SideCheck:
-    """What is known of one side before it starts. `need` None: its memory can't be known; `memory` says why."""
+    """What is known of one side before it starts. `need` is None if its memory can't be known; `memory` then says
+    why."""
 
     label: str
     device: Device | None
@@ -41,14 +43,14 @@ class SideCheck:
 
     @property
     def fits(self) -> bool | None:
-        """None: unknown."""
+        """Whether it fits; None: unknown."""
         if self.need is None:
             return None
         return not any(issue.level == "blocking" for issue in self.memory)
 
     @property
     def hopeless(self) -> Message | None:
-        """Why it is certain that this side cannot work: all the reasons there are."""
+        """All reasons why it is certain that this side cannot work."""
         certain = [issue.problem for issue in self.issues if issue.certain]
         if not certain:
             return None
@@ -56,14 +58,15 @@ class SideCheck:
 
     @property
     def issues(self) -> tuple[FitIssue, ...]:
-        """The pair's come first: more memory mends none of them."""
+        """All issues. The pair's come first, since more memory solves none of them."""
         return (*(self.pair.issues if self.pair else ()), *self.memory)
 
 
 def examine(config: Config, run: Run) -> list[SideCheck]:
-    """Of every side of a run that has not started. Blocking: reads files, asks the hub for what is not here.
+    """Check every side of a run that has not started. Blocking: reads files, and asks the hub for those that are
+    not here.
 
-    Raises InvalidInput where a side wants more GPUs than there are, WorkFailed where a runtime has no vLLM.
+    Raises InvalidInput where a side needs more GPUs than there are, WorkFailed where a runtime has no vLLM.
     """
     probed = placement.runtimes(config, [side.settings for side in run.sides])
     host = devices.machine()
@@ -73,7 +76,7 @@ def examine(config: Config, run: Run) -> list[SideCheck]:
 
 
 def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling) -> list[SideCheck]:
-    """Check engines whose devices are known already; they start in this order."""
+    """Check engines whose placement is known already. Engines start in this order."""
     facts: dict[str, Partner | Message] = {}
     drafted = {
         name for each in engines if each.settings.draft for name in (each.settings.target, each.settings.draft)
@@ -109,7 +112,7 @@ def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, samp
 
 
 def _unreadable(name: str, error: Exception) -> Message:
-    """A model that is odd in a way nobody thought of must not keep a run from starting: vLLM says what it is."""
+    """An unexpected error while reading a model must not keep a run from starting: vLLM itself will report it."""
     return Message("preflight.unreadable", {"name": name, "detail": str(error).split("\n")[0]})
 
 
@@ -169,7 +172,7 @@ def _meet(one: Placement, other: Placement) -> bool:
 
 
 def _device(config: Config, placement: Placement, host: Machine) -> Device:
-    """Of several GPUs the one with the least memory."""
+    """The device; of several GPUs the one with the least memory."""
     if placement.device == "cpu":
         free = psutil.virtual_memory().available
         return Device("cpu", host.cpu, host.memory_bytes, free, config.cpu_kv_gib * GIB)

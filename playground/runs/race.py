@@ -1,4 +1,4 @@
-"""Race mode: one prompt to all sides at once. For show: sides that share a device slow each other."""
+"""Race mode: one prompt to all sides at once. For demonstration: sides that share a device slow each other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Race(RunSession):
         return RaceLoad(endpoints, conversation, sampling, self._config.request_timeout_s, salted=self._salted)
 
     async def _warm_up(self) -> None:
-        """A new engine's first request pays for what is compiled on first use: it must not be the one on show."""
+        """A new engine's first request pays for what is compiled on first use: it must not be the displayed
+        one."""
         cold = [served for served in self._served_sides if not served.warm]
         if not cold:
             return

@@ -1,8 +1,9 @@
-"""Which point of a sweep to measure next, where not all are to be measured: Optuna proposes, by those that were.
+"""Chooses which point of a sweep to measure next when not all are to be measured. Optuna proposes, from the
+results.
 
-With the same few points its Gaussian process comes nearer to a grid's best than its other samplers: see
-benchmarks/search.py. A proposal follows from the results alone, so that a search that goes on later takes the way
-that it would have taken.
+With equally few points its Gaussian process comes nearer to a grid's best point than its other samplers: see
+benchmarks/search.py. A proposal depends on the results alone, so a search that is resumed proposes the same points
+as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-# A point that is repeated gets so many times the rounds that it had at first.
+# A repeated point gets this many times the rounds of its first measurement.
 REPEAT_ROUNDS = 3
-# A log: 5%. Points so near the best may be as good: six rounds can't tell.
+# A difference of logs: 5%. Points this near the best may be as good: six rounds can't distinguish them.
 NEAR = 0.05
-# A log: 1%. After so many points a knob that are not better by so much than all before them, the search ends.
+# A difference of logs: 1%. The search ends after PATIENCE points per knob without an improvement this large.
 BETTER = 0.01
 PATIENCE = 6
 SEED = 1
@@ -38,9 +39,9 @@ Place = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where one knob's values lie: numbers by size, words each by itself.
+    """One knob's values as places on an axis: numbers by size, words unordered.
 
-    Of numbers above 0 the logs: from 1 to 2 most settings change as much as from 8 to 16.
+    Numbers above 0 are placed by their logs: from 1 to 2 most settings change as much as from 8 to 16.
     """
 
     places: dict[Value, float]
@@ -63,18 +64,18 @@ class Axis:
 
     @property
     def distribution(self) -> BaseDistribution:
-        """For Optuna."""
+        """The axis as Optuna wants it."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution
 
         places = list(self.places.values())
         return FloatDistribution(places[0], places[-1]) if self.ordinal else CategoricalDistribution(places)
 
     def farthest(self, place: float) -> float:
-        """The value's place that is farthest from this one."""
+        """The place farthest from this one."""
         return max(self.places.values(), key=lambda other: self.distance(place, other))
 
     def distance(self, place: float, other: float) -> float:
-        """From 0 to 1."""
+        """The distance of two places, from 0 to 1."""
         if not self.ordinal:
             return float(place != other)
         places = list(self.places.values())
@@ -82,9 +83,9 @@ class Axis:
 
 
 class Search:
-    """The order of a search: `take` a point, `learn` what it came to.
+    """The order of a search: `take` returns a point to measure, `learn` takes its result in.
 
-    After the last new point those that may be the best are repeated: the best of many noisy figures is partly
+    After the last new point, those that may be the best are repeated: the best of many noisy figures is partly
     luck.
     """
 
@@ -96,7 +97,7 @@ class Search:
         self._repeated = {point.number for point in sweep.points if sweep.repeated(point)}
         self._axes = [Axis.of(knob) for knob in sweep.plan.knobs]
         self._start = self._place(self._start_values())
-        # By number, in the order in which they were measured. None: failed, or nothing was good.
+        # By number, in the order of measurement. None: the point failed, or no side has a score.
         self._worth: dict[int, float | None] = {}
         known = [point for point in sweep.points if sweep.measured(point)]
         for point in sorted(known, key=lambda point: point.run.id if point.run else ""):
@@ -122,34 +123,35 @@ class Search:
 
     @property
     def _leaders(self) -> list[Point]:
-        """Those to repeat, the best first; none if only one can be the best."""
+        """The points to repeat, the best first; none if only one can be the best."""
         known = {number: worth for number, worth in self._worth.items() if worth is not None}
         near = [number for number in known if known[number] >= max(known.values()) - NEAR]
-        # One alone is the best without a repetition; unless those that were ahead of it fell behind in theirs.
+        # A single leader needs no repetition, unless it leads only because the points ahead of it fell behind in
+        # theirs.
         if len(near) < LEAST_REPEATS and not self._repeated:
             return []
         once = sorted(set(near) - self._repeated, key=lambda number: -known[number])
         return [self._points[number] for number in once[: max(self._sweep.plan.repeats - len(self._repeated), 0)]]
 
     def starts(self, running: Counter[EngineSettings]) -> int:
-        """How many engines start for them at most."""
+        """How many engines start for the candidates at most."""
         return most_starts(self.candidates, self.most, running)
 
     def learn(self, record: PointRecord) -> None:
-        """Take in what a point came to. Reads its whole run."""
+        """Record the result of a point. Reads its whole run."""
         done = record.run is not None and record.run.status == "done"
         ranked = scores(self._sweep, record.result()) if done else []
         self.tell(record, ranked[0].log if ranked else None)
 
     def tell(self, point: PointRecord | Point, worth: float | None) -> None:
-        """Take in a point's worth: a log that rises with it; None: it failed."""
+        """Record a point's worth: a log, higher is better; None: the point failed."""
         self._untried.pop(point.number, None)
         self._worth[point.number] = worth
 
     def take(self, running: Counter[EngineSettings]) -> Point | None:
         """The point to measure now, or None where further ones are unlikely to pay.
 
-        It is the one nearest to the target; of equally near ones that which starts the fewest engines.
+        It is the point nearest to the target; of equally near ones, the one that starts the fewest engines.
         """
         if not self._most_new:
             return self._repeat(running)
@@ -163,7 +165,7 @@ class Search:
         return self._untried.pop(min(self.candidates, key=cost).number)
 
     def _repeat(self, running: Counter[EngineSettings]) -> Point | None:
-        """A point to be measured again; one whose engines run first."""
+        """A point to measure again, preferably one whose engines are running."""
         leaders = self._leaders
         if not leaders:
             return None
@@ -172,10 +174,10 @@ class Search:
         return point
 
     def _target(self) -> Place:
-        """First the start, then each knob by itself at its farthest value, then what Optuna proposes.
+        """First the start, then each knob alone at its farthest value, then what Optuna proposes.
 
-        Left to itself with so few points, the sampler turns all knobs at once, and which one it was that mattered
-        stays unknown.
+        With so few points, the sampler alone would change all knobs at once, and it would stay unknown which one
+        mattered.
         """
         known = len(self._worth)
         if known == 0:
@@ -203,24 +205,25 @@ def enough(worth: Sequence[float | None], knobs: int) -> bool:
 
 
 def gaussian_process(known: int) -> BaseSampler:
-    """The sampler for the proposal after so many points. The same results give the same proposals."""
-    # These take seconds to import, which only a search need wait for.
+    """The sampler for the proposal after `known` points. Equal results give equal proposals."""
+    # These imports take seconds, so only a search pays for them.
     import torch
     from optuna.samplers import GPSampler
 
-    # Its matrices are small: with more threads it is slower, the more so beside engines that use all cores.
+    # The matrices are small: more threads make it slower, especially beside engines that use all cores.
     torch.set_num_threads(1)
     return GPSampler(seed=SEED + known, n_startup_trials=1)
 
 
 def proposal(axes: Sequence[Axis], worth: Mapping[Place, float | None], sampler: BaseSampler) -> Place:
-    """Where Optuna expects the greatest gain, knowing one place at least. It may be a place that was measured."""
+    """Where Optuna expects the greatest gain; needs at least one known place. The result may be a measured
+    place."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     space = {str(number): axis.distribution for number, axis in enumerate(axes)}
-    # A failed point counts as bad as the worst of the others: the sampler would pass over a failed trial.
+    # A failed point counts as the worst of the others: the sampler would ignore a failed trial.
     worst = min((value for value in worth.values() if value is not None), default=0.0)
     for place, value in worth.items():
         params = {str(number): value for number, value in enumerate(place)}

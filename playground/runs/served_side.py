@@ -1,4 +1,4 @@
-"""What answers for one side while its run goes on."""
+"""What serves one side during its run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class ServedSide:
-    """An endpoint, and the engine behind it. Without an engine somebody else runs it: its counters, its death and
-    its remedies are unknown."""
+    """An endpoint, and the engine behind it. Without an engine the endpoint is attached: its counters, its death
+    and its remedies are unknown."""
 
     endpoint: Endpoint
     engine: Engine | None = None
@@ -34,7 +34,8 @@ class ServedSide:
             self.engine.warm = True
 
     async def counters(self) -> Counters | None:
-        """Now; None where they can't be read. Those of an attached endpoint count other people's requests too."""
+        """The counters now; None where they can't be read. An attached endpoint's include other people's
+        requests."""
         return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
 
     async def sample(self) -> Counters | None:
@@ -48,7 +49,8 @@ class ServedSide:
         return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)
 
     async def idle_counters(self) -> Counters | None:
-        """Once nothing runs or waits; None if the engine does not come to rest (they would be incomplete)."""
+        """The counters once nothing runs or waits; None if the engine does not become idle (they would be
+        incomplete)."""
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
             counters = await self.counters()

@@ -21,7 +21,7 @@ from .served_side import ServedSide
 
 SAMPLE_INTERVAL_S = 0.5
 DEATH_S = 5.0
-# Problems that the death of an engine brings about.
+# Problems of requests that an engine's death causes.
 BROKEN = ("stream.cut", "stream.connect", "stream.engine")
 
 LoadT = TypeVar("LoadT", RaceLoad, MeasuredLoad)
@@ -29,7 +29,7 @@ LoadT = TypeVar("LoadT", RaceLoad, MeasuredLoad)
 
 @asynccontextmanager
 async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """`work` goes on beside the block, and ends with it."""
+    """Run `work` beside the block, and cancel it with the block's end."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -40,7 +40,8 @@ async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 class RunSession:
-    """One run's sides, ready to serve. Subclasses `execute` it; `stop` ends that early and keeps what arrived."""
+    """One run's sides, ready to serve. Subclasses implement `execute`; `stop` ends it early and keeps what
+    arrived."""
 
     def __init__(self, config: Config, history: History, live: Live, served_sides: Sequence[ServedSide]) -> None:
         self.stopping = False
@@ -50,7 +51,7 @@ class RunSession:
         self._run = live.run
         self._served_sides = served_sides
         self._load: RaceLoad | MeasuredLoad | None = None
-        # Salted, no prompt is found in the prefix cache; not where that cache is what is compared.
+        # With a salt, no prompt is found in the prefix cache; none is used where that cache is being compared.
         engines = [side.settings for side in live.run.sides if isinstance(side.settings, EngineSettings)]
         self._salted = len({settings.knobs.enable_prefix_caching for settings in engines}) <= 1
 
@@ -63,7 +64,7 @@ class RunSession:
             self._load.stop()
 
     def _under_way(self, load: LoadT) -> LoadT:
-        """The load that `stop` ends from now on."""
+        """Registers the load that `stop` has to end."""
         self._load = load
         if self.stopping:
             load.stop()
@@ -71,7 +72,7 @@ class RunSession:
 
     @asynccontextmanager
     async def _sampled(self, indices: Sequence[int]) -> AsyncIterator[None]:
-        """Meanwhile, take the counters of these sides about twice a second."""
+        """Take the counters of these sides about twice a second while the block runs."""
         async with meanwhile(self._sample(indices)):
             yield
 
@@ -86,7 +87,7 @@ class RunSession:
             await asyncio.sleep(SAMPLE_INTERVAL_S)
 
     async def _explain(self, index: int, traces: Sequence[RequestTrace]) -> None:
-        """If streams of this side broke because its engine died: say why the engine died."""
+        """If streams of this side broke because its engine died: record why the engine died."""
         side = self._run.sides[index]
         if not any(trace.problem and trace.problem.message_id in BROKEN for trace in traces):
             return

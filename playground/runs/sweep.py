@@ -1,4 +1,4 @@
-"""A sweep under way: one comparison after the other, within a time budget, kept in the history as it goes."""
+"""A sweep under way: one comparison after the other, within a time budget, saved in the history as it proceeds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     if case.measurement.harness is not None:
         raise InvalidInput("harness.not_in_sweep")
     now = datetime.now().astimezone()
-    # A letter and a label may name the same side: whether the knobs differ shows only now.
+    # A letter and a label may name the same side: whether the knobs differ is known only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
     named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Section.SWEEP)
     sweep = Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, preset=preset)
@@ -49,7 +49,7 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
-    """What the points that remain will take at most on this kind of device ("cpu" or "cuda")."""
+    """The longest time that the remaining points can take on this kind of device ("cpu" or "cuda")."""
     order = order_of(sweep)
     known = history.start_seconds(device)
     start_s = median(known) if known else START_S[device]
@@ -61,16 +61,13 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
 
 
 def order_of(sweep: Sweep) -> Grid | Search:
-    """In which order the points that remain are measured."""
+    """The order in which the remaining points are measured."""
     return Search(sweep) if sweep.plan.search else Grid(sweep)
 
 
 class SweepRun:
-    """Measures the points that remain.
-
-    `current` is the comparison of the point under way, or of the last one until the next begins; `begun` is called
-    with each as it begins.
-    """
+    """Measures the remaining points. `current` is the comparison of the point under way, or of the last one until
+    the next begins; `begun` is called with each as it begins."""
 
     def __init__(
         self,
@@ -90,9 +87,9 @@ class SweepRun:
         self._device = device
         self._begun = begun
         self._order = order_of(sweep)
-        # Taken, but without a result so far; of a repeated point, without a better one than it had.
+        # Taken, but without a result so far; for a repeated point, without a better result than before.
         self._open: set[int] = set()
-        # Of those that had another turn: to try it once more would not end.
+        # Points whose second turn failed: retrying them once more might never end.
         self._failed_again: set[int] = set()
         self._deadline = float("inf")
         self._stopping = False
@@ -106,7 +103,7 @@ class SweepRun:
 
     @property
     def title(self) -> str:
-        """Says what holds the engines."""
+        """The title of the sweep, shown while it uses the engines."""
         return self.sweep.title
 
     @property
@@ -122,23 +119,23 @@ class SweepRun:
             self._comparison(point, point.case.measurement).check()
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a point's runtime does not have. Blocking: each is asked."""
+        """Raises InvalidInput for what a point's runtime lacks. Blocking: probes each runtime."""
         sides = [(side.label, side.engine) for point in self._order.candidates for side in point.case.sides]
         placement.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
-        """End it now; what was measured stays, and it can go on later."""
+        """End it now; what was measured is kept, and the sweep can be resumed later."""
         self._stopping = True
         if self.current is not None:
             self.current.stop()
 
     def refuse(self, error: Exception) -> None:
-        """End it before it ran, most likely because somebody else holds the engines."""
+        """End it before it ran, most likely because another run is using the engines."""
         self.sweep.problem = as_message(error, self.sweep.id)
         self.sweep.status, self.finished = "failed", True
 
     async def execute(self) -> None:
-        """Run it to its end, under the pool's lease; then `sweep.status` and `problem` tell how it went."""
+        """Run it to its end, under the pool's lease. `sweep.status` and `problem` then hold the outcome."""
         status: Status = "failed"
         self.sweep.status, self.sweep.problem = "running", None
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
@@ -174,7 +171,7 @@ class SweepRun:
             await asyncio.shield(self._finish(status))
 
     def _take_up(self) -> None:
-        """Keep what somebody else measured of it since it was read."""
+        """Take over what another process measured of this sweep since it was read."""
         stored = self._history.sweep(self.sweep.id)
         if stored is not None:
             self.sweep.points[:] = stored.points
@@ -182,7 +179,7 @@ class SweepRun:
         self._history.begin_sweep(self.sweep)
 
     def _again(self) -> bool:
-        """Whether points that were cut short get another turn: if more time is left for each than it had."""
+        """Whether points that were cut short get another turn: if more time is left for each than they had."""
         if self.sweep.plan.search:
             return False
         order = Grid(self.sweep)
@@ -196,7 +193,7 @@ class SweepRun:
         return True
 
     def _share_s(self, point: Point) -> float:
-        """How long this point's rounds may take, so that as many points as are worth it fit."""
+        """Seconds for this point's rounds, so that as many points as are worth measuring fit into the budget."""
         starting = engine_starts([point], self._running) * self._each_start_s
         left_s = self._deadline - time.monotonic() - starting
         ahead = self._order.most
@@ -208,7 +205,7 @@ class SweepRun:
         return fmean(self._start_s) if self._start_s else START_S[self._device]
 
     def _starts_s(self, running: Counter[EngineSettings]) -> float:
-        """Seconds that the engine starts of the points not yet taken will take, these running before."""
+        """Seconds that the engine starts of the points not yet taken will take, if these engines run before."""
         return self._order.starts(running) * self._each_start_s
 
     async def _measure(self, point: Point, share_s: float) -> None:
@@ -223,7 +220,7 @@ class SweepRun:
         self.current.check()
         ran = self.current.run
         await self.current.execute()
-        # Another turn that failed, or that was broken off or had the time for fewer rounds, takes nothing away.
+        # Another turn that failed, was broken off, or completed fewer rounds does not replace the earlier result.
         better = before is None or (ran.status == "done" and whole_rounds(ran) >= whole_rounds(before))
         if not better:
             record.run = before
@@ -241,11 +238,12 @@ class SweepRun:
         self._point_s.append(time.monotonic() - began - waited_s)
 
     def _measurement(self, planned: Measurement, record: PointRecord, share_s: float) -> Measurement:
-        """As planned, but with this much time for the rounds; and of a search only what it learns from."""
+        """The planned measurement with this much time for the rounds; a search leaves out what it does not learn
+        from."""
         changes: dict[str, object] = {"budget_s": min(planned.budget_s, share_s)}
         if self.sweep.plan.search:
-            # Enough for an interval: another point tells more than further rounds do. Not so of a repetition,
-            # which is to tell apart what the first rounds could not.
+            # Enough rounds for an interval: measuring another point is worth more than further rounds. A
+            # repetition gets more, since it has to distinguish what the first rounds could not.
             changes |= {"check_outputs": False, "check_accuracy": False, "max_rounds": MIN_ROUNDS}
             if self.sweep.measured(record):
                 changes |= {

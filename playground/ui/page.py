@@ -58,7 +58,7 @@ def build(host: Host) -> gr.Blocks:
 
 
 def launch_options(host: Host) -> dict[str, Any]:
-    """What `Blocks.launch` needs besides: our own history and no telemetry."""
+    """Further arguments of `Blocks.launch`: no history of Gradio's and no telemetry."""
     return {
         "server_name": host.config.host,
         "server_port": host.config.port,

@@ -21,6 +21,6 @@ def charts_of(run: Run, locale: Locale) -> dict[str, Chart]:
 
 
 def worth_showing(run: Run, figures: dict[str, Chart]) -> dict[str, Chart]:
-    """None of a run's charts, once it has ended and not one of them has anything to show."""
+    """Empty if the run has ended and none of its charts has data; otherwise the charts."""
     drawn = any(trace["y"] for figure in figures.values() for trace in figure["data"])
     return figures if drawn or run.status == "running" else {}

@@ -1,4 +1,4 @@
-"""Which share of the draft tokens must be accepted for speculation to pay, beside the share that was."""
+"""The acceptance rate at which speculation pays, beside the measured one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 
 SYMBOLS = ("circle", "square", "diamond", "cross")
-# Where it lies, the point's number, what it measured.
+# A place on the axis, the point's number, what the point measured.
 Placed = tuple[float, int, SpeculationPoint]
 
 
 def acceptance_needed(context: SweepContext) -> dict[str, Chart]:
     """Against k where it is varied, one pair of lines for each value of the other knob; else against the knob.
 
-    Both are rates alike at all positions: that with which a step gives as many tokens as it did, and that with
-    which it would give as many as it costs.
+    Both are constant acceptance rates over all positions: the one that gives as many tokens per step as were
+    measured, and the one that gives as many as a step costs.
     """
     knobs = context.sweep.plan.knobs
     axis = KnobAxis(knobs[0])

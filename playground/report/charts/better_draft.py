@@ -1,4 +1,4 @@
-"""What a draft of the same cost would bring if more of its tokens were accepted: predicted, and measured."""
+"""What a draft of the same cost would gain if more of its tokens were accepted: predicted, and measured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RATES = [step / 20 for step in range(21)]
 
 
 def better_drafts(context: SweepContext) -> dict[str, Chart]:
-    """For each side's fastest measured k the speed-up that the theory gives for every acceptance rate, drafts
-    costing what they did; the mark is what was measured."""
+    """The predicted speed-up at every acceptance rate for each side's fastest measured k, with unchanged draft
+    cost; the mark is the measurement."""
     groups, locale = context.analysis.series, context.locale
     if not groups or context.sweep.synthetic:
         return {}

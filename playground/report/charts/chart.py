@@ -14,7 +14,7 @@ from playground.domain.record.metrics import Acceptance
 from playground.domain.record.run import SideRecord
 from playground.i18n import Locale, say
 
-# After Okabe and Ito's colour-blind safe palette, the blue lighter: readable on light and dark.
+# After Okabe and Ito's colour-blind safe palette, with a lighter blue: readable on light and dark.
 COLOURS = ("#2B8CC4", "#E69F00", "#009E73", "#CC79A7")
 
 LEGEND_LINE_PX = 20
@@ -41,7 +41,7 @@ def titled(title: str, x: str, y: str) -> Chart:
         "font": {"family": "system-ui, sans-serif"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        # Below the axis' own title; however many lines it takes, none lies over another.
+        # The legend is below the axis' title, so that they do not overlap, however many lines it has.
         "legend": {"orientation": "h", "y": -0.26, "yanchor": "top", "x": 0, "traceorder": "normal"},
         "showlegend": True,
     }
@@ -57,7 +57,7 @@ def line(
     mode: str = "lines",
     dash: str = "solid",
 ) -> None:
-    """Add a line in the colour of side `index`. None breaks it."""
+    """Add a line in the colour of side `index`. A None in the values interrupts it."""
     style = {"color": COLOURS[index], "dash": dash}
     figure["data"].append(
         {"type": "scatter", "mode": mode, "x": list(x), "y": list(y), "name": escape(label), "line": style}
@@ -70,14 +70,14 @@ def as_share(figure: Chart) -> Chart:
 
 
 def with_one(figure: Chart) -> Chart:
-    """The line at which two sides are equally good."""
+    """Add the line at which two sides are equally good."""
     one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
     figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
     return figure
 
 
 def with_long_legend(figure: Chart, lines: int) -> Chart:
-    """Room for so many lines below the axis, which would go off the figure's own height."""
+    """Make room for so many legend lines below the axis; the default height would cut them off."""
     layout = figure["layout"]
     layout["height"] += LEGEND_LINE_PX * (lines - 1)
     layout["margin"] = {**layout["margin"], "b": layout["margin"]["b"] + LEGEND_LINE_PX * lines}
@@ -85,7 +85,7 @@ def with_long_legend(figure: Chart, lines: int) -> Chart:
 
 
 def noted(figure: Chart, message_id: str, locale: Locale) -> Chart:
-    """Says why there is nothing to see, if there is nothing."""
+    """Add a note that says why the figure is empty, if it is."""
     if not figure["data"]:
         place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
         figure["layout"]["annotations"] = [{"text": say(message_id, locale), "showarrow": False, **place}]

@@ -15,13 +15,13 @@ from .sweep_context import SweepContext
 Interval = tuple[float, float] | None
 # A side's figure at one point.
 Pick = Callable[[SideResult], tuple[float | None, Interval]]
-# Of a range without a likeliest value between its ends.
+# The style of a range without a likeliest value between its ends.
 BAND_WIDTH = 9
 BAND_OPACITY = 0.35
 
 
 class Placed(NamedTuple):
-    """A point's value in its place on the axis."""
+    """A point and its place on the axis."""
 
     x: float
     point: PointResult
@@ -30,7 +30,7 @@ class Placed(NamedTuple):
 
 
 def curves(context: SweepContext) -> dict[str, Chart]:
-    """In reading order: what it buys, by what it was judged, then the field's other figures."""
+    """In reading order: the speed-up, the deciding figure, then the field's other figures."""
     axis, objective = KnobAxis(context.sweep.plan.knobs[0]), context.objective
     charts = {"speed_up": speed_up(context, axis)}
     charts["objective"] = _curve(context, axis, f"by_{objective}", f"chart.{objective}", _objective)
@@ -54,7 +54,7 @@ def _median(name: str) -> Pick:
 
 
 def _curve(context: SweepContext, axis: KnobAxis, title: str, y: str, pick: Pick) -> Chart:
-    """One line a side."""
+    """A figure at each point, one line a side."""
     figure = context.against(axis, context.text(title), y)
     for index, label in enumerate(context.labels):
         placed = [Placed(axis.at(point.values[0]), point, *pick(side)) for point, side in context.of(label)]
@@ -63,7 +63,7 @@ def _curve(context: SweepContext, axis: KnobAxis, title: str, y: str, pick: Pick
 
 
 def speed_up(context: SweepContext, axis: KnobAxis) -> Chart:
-    """Each other side over the first, the line where they are equal, and what was predicted."""
+    """Each other side's speed-up over the first, measured and predicted, with a line where the sides are equal."""
     baseline, *others = context.labels
     figure = context.against(axis, context.text("speed_up", baseline=baseline), "chart.ratio")
     figure["layout"]["yaxis"]["rangemode"] = "normal"
@@ -81,7 +81,7 @@ def speed_up(context: SweepContext, axis: KnobAxis) -> Chart:
 def _add(
     figure: Chart, context: SweepContext, axis: KnobAxis, index: int, label: str, placed: Sequence[Placed]
 ) -> None:
-    """A side's line. Neighbours are joined where the knob has an order."""
+    """Add a side's line. Neighbours are joined where the knob has an order."""
     known = sorted((item for item in placed if item.value is not None), key=lambda item: item.x)
     if known:
         trace = _points(context, known, COLOURS[index])
@@ -90,7 +90,7 @@ def _add(
 
 
 def _add_predicted(figure: Chart, context: SweepContext, axis: KnobAxis, index: int, label: str) -> None:
-    """Fits as a dashed line with the interval of each, beside the measurement; ranges as bars without a middle."""
+    """Add the predictions: fits as a dashed line with the interval of each; ranges as bars without a middle."""
     placed = [
         Placed(axis.at(point.values[0]), point, prediction.speed_up, prediction.interval)
         for point in context.analysis.points
@@ -109,7 +109,7 @@ def _add_predicted(figure: Chart, context: SweepContext, axis: KnobAxis, index: 
         middles = [item._replace(value=sum(item.interval) / 2) for item in ranges if item.interval is not None]
         trace = _points(context, ranges, COLOURS[index]) | {"y": [item.value for item in middles]}
         trace |= {"mode": "markers", "name": context.text("predicted_range", side=label), "opacity": BAND_OPACITY}
-        # No mark at the middle of a range; in the legend there is one.
+        # A range has no mark at its middle, but one in the legend.
         figure["layout"]["legend"]["itemsizing"] = "constant"
         trace["marker"]["size"] = 1
         bars = _bars(middles, COLOURS[index]) | {"thickness": BAND_WIDTH, "width": 0}

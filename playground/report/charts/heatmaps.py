@@ -14,13 +14,13 @@ from .chart import Chart, noted
 from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 
-# Slower and faster, after the palette of the sides.
+# Slower and faster, in colours of the sides' palette.
 DIVERGING = [[0, "#E69F00"], [0.5, "#f2f2f2"], [1, "#2B8CC4"]]
 # Distinct from both, and from a light and a dark page.
 BREAK_EVEN = "#d6336c"
 # A point's value for the map's colour, and the text in its cell.
 Read = Callable[[PointResult], tuple[float | None, str]]
-# More leave no room for text.
+# With more cells there is no room for text.
 MOST_COLUMNS = 12
 
 
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
 
 def maps(context: SweepContext) -> dict[str, Chart]:
-    """Speed-ups first: where they cross 1 is what a map is for."""
+    """Speed-ups first: the line where they cross 1 matters most on a map."""
     baseline, *others = context.labels
     charts: dict[str, Chart] = {}
     for index, label in enumerate(others, start=1):
@@ -70,7 +70,7 @@ def _measured(label: str) -> Read:
 
 
 def _predicted(context: SweepContext, label: str) -> Read:
-    """A range has no likeliest value: its ends stand there, without a colour."""
+    """A predicted range has no likeliest value: its cell shows the ends, without a colour."""
 
     def read(point: PointResult) -> tuple[float | None, str]:
         prediction = context.analysis.predictions.get((point.number, label))
@@ -102,7 +102,8 @@ def _ratios(context: SweepContext, title: str, read: Read, *, measured: bool = T
 def _map(
     context: SweepContext, title: str, read: Read, colours: dict[str, Any], *, measured: bool = True
 ) -> Chart:
-    """Cells of equal size, the first knob to the right, the second upwards. Only what was `measured` failed."""
+    """Cells of equal size, the first knob to the right, the second upwards. Failed points are marked only on maps
+    of what was `measured`."""
     x, y = (KnobAxis(knob, even=True) for knob in context.sweep.plan.knobs)
     figure = context.figure(title, "", "")
     figure["layout"]["xaxis"] |= x.layout()
@@ -146,7 +147,7 @@ def _heat(context: SweepContext, columns: int, rows: int, cells: Sequence[Cell])
 
 
 def _texts(cells: Sequence[Cell]) -> dict[str, Any]:
-    """What has no single value, and so no colour."""
+    """The texts of cells that have no single value, and so no colour."""
     return {
         "type": "scatter",
         "mode": "text",

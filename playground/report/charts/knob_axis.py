@@ -1,4 +1,4 @@
-"""A knob as an axis: numbers where its values are numbers, one place after the other where they are words."""
+"""A knob as an axis: numeric where all its values are numbers, else evenly spaced."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from playground.domain.spec.change import Value
 from playground.domain.sweep.plan import Knob, value_text
 
-# Beyond these there is no room under an axis: ticks, and characters of one.
+# Limits of the room under an axis: ticks, and characters of each.
 MOST_TICKS = 16
 LONGEST = 20
-# Of an axis beyond its outermost values.
+# The margin of an axis beyond its outermost values.
 MARGIN = 0.06
 
 
 class KnobAxis:
-    """`even`: one place after the other whatever the values are, as a map's cells."""
+    """`even`: places are evenly spaced whatever the values are, as a map's cells."""
 
     def __init__(self, knob: Knob, *, even: bool = False) -> None:
         self.knob = knob
@@ -34,11 +34,11 @@ class KnobAxis:
         self._log = self.numeric and _geometric(sorted(numbers))
 
     def at(self, value: Value) -> float:
-        """Where a value of the knob lies."""
+        """The place of a value of the knob."""
         return self._places[self.knob.values.index(value)]
 
     def layout(self) -> dict[str, Any]:
-        """What the figure's axis is to have."""
+        """The layout of the figure's axis."""
         axis: dict[str, Any] = {"title": {"text": escape(self.knob.key), "standoff": 4}, "automargin": True}
         axis |= {"rangemode": "normal", "type": "log" if self._log else "linear"}
         if not self.numeric or len(self._places) <= MOST_TICKS:
@@ -47,14 +47,15 @@ class KnobAxis:
         if not self.numeric:
             axis["range"] = [-0.5, len(self._places) - 0.5]
         elif len(self._places) > 1:
-            # All its values, measured or not: figures over one knob compare at a glance.
+            # It spans all the knob's values, measured or not, so that figures over one knob can be compared at a
+            # glance.
             first, last = (log10(end) if self._log else end for end in (min(self._places), max(self._places)))
             axis["range"] = [first - MARGIN * (last - first), last + MARGIN * (last - first)]
         return axis
 
 
 def short(value: Value) -> str:
-    """As it is typed; of a long one the end, where models of one family differ."""
+    """The value as it is typed; of a long one only the end, where models of one family differ."""
     text = value_text(value)
     return escape(text if len(text) <= LONGEST else f"…{text[-LONGEST:]}")
 

@@ -1,4 +1,4 @@
-"""The charts of a measured run: what its rounds came to, and what the engines reported meanwhile."""
+"""The charts of a measured run: results by round, and what the engines reported meanwhile."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from playground.i18n import Locale, say
 
 from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one
 
-# Samples that a chart shows of each side: enough for its width in pixels.
+# Samples that a chart draws of each side: enough for its width in pixels.
 SAMPLES = 500
 BAND_OPACITY = 0.2
 FIGURES = ("ttft", "tpot", "e2el")
 
-# What one sample says, given the one before it in its trial and the counters before that trial.
+# The value that one sample shows, from the sample before it in its trial and the counters before that trial.
 Reading = Callable[[Sample, Sample | None, Counters | None], float | None]
 
 
 def outcomes(run: Run, locale: Locale) -> dict[str, Chart]:
-    """What changes when a round has ended: computed from every chunk, so not more often than that."""
+    """The charts that change when a round has ended. They are computed from every chunk, so not more often than
+    that."""
     rounds = rounds_of(run)
     done = [[trial for trial in side.trials if trial.complete] for side in run.sides]
     accepted = [(side, acceptance_of(trials)) for side, trials in zip(run.sides, done, strict=True)]
@@ -42,7 +43,7 @@ def outcomes(run: Run, locale: Locale) -> dict[str, Chart]:
 
 
 def over_time(run: Run, locale: Locale) -> dict[str, Chart]:
-    """From the samples of the engines' counters alone: cheap enough to draw while they are measured."""
+    """The charts of the engines' counters alone: cheap enough to draw during the measurement."""
     throughput = _sampled(run, "chart.sampled_speed", "chart.tokens_per_s", {"": _generated}, locale)
     cache = _sampled(run, "chart.kv_cache", "chart.share", {"": _gauge("kv_cache_usage")}, locale)
     hits = _sampled(run, "chart.prefix_hits", "chart.share", {"": _prefix_hits}, locale, "chart.no_lookups")
@@ -59,7 +60,7 @@ def over_time(run: Run, locale: Locale) -> dict[str, Chart]:
 
 
 def _gpus(run: Run, locale: Locale) -> dict[str, Chart]:
-    """Of whole cards: idle engines' memory counts too, and whoever else uses the card."""
+    """Figures of whole cards: they include idle engines' memory, and other programs on the same card."""
     busy = _sampled(run, "chart.gpu_utilization", "chart.share", {"": _gauge("gpu_utilization")}, locale)
     memory = _sampled(run, "chart.gpu_memory", "chart.gib", {"": _gpu_gib}, locale)
     return {"gpu_utilization": as_share(busy), "gpu_memory": memory}
@@ -106,7 +107,7 @@ def _add_ratios(figure: Chart, index: int, side: str, ratios: Sequence[tuple[int
         figure["data"] += [{**edge, "y": lows, "showlegend": False}, {**edge, "y": highs, "name": name, **fill}]
     line(figure, say("chart.estimate", locale, side=side), index, numbers, so_far)
     if known:
-        # The latest one again as a bar: a band of one round has no width.
+        # The latest interval is drawn as a bar, too: a band of a single round has no width.
         unknown = [None] * (len(numbers) - 1)
         above, below = highs[-1] - so_far[-1], so_far[-1] - lows[-1]
         bar = {"type": "data", "symmetric": False, "array": [*unknown, above], "arrayminus": [*unknown, below]}
@@ -128,7 +129,7 @@ def _running(logs: Sequence[float]) -> tuple[list[float], list[float], list[floa
 
 
 def _add_target(figure: Chart, index: int, ratios: Sequence[tuple[int, float]], run: Run, locale: Locale) -> None:
-    """How narrow the interval is to become, around the estimate."""
+    """Add the target width of the interval, around the estimate."""
     assert run.measurement is not None
     width = run.measurement.target_width
     estimate = exp(sum(log(ratio) for _, ratio in ratios) / len(ratios))
@@ -140,7 +141,7 @@ def _add_target(figure: Chart, index: int, ratios: Sequence[tuple[int, float]], 
 
 
 def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Chart:
-    """The deciding figure of each side: what drifts shows here."""
+    """The deciding figure of each side by round: a drift is visible here."""
     figure = empty(f"chart.by_{run.workload.objective}", "chart.round", f"chart.{run.workload.objective}", locale)
     numbers = [each.number + 1 for each in rounds]
     for index, side in enumerate(run.sides):

@@ -1,4 +1,4 @@
-"""Throughput against latency: what each point of a sweep gives up for what."""
+"""Throughput against latency: the trade-off between them at the points of a sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .chart import COLOURS, Chart, noted
 from .knob_axis import short
 from .sweep_context import SweepContext
 
-# Longer names lie over each other: they stand beside the pointer alone.
+# Longer names would overlap: they appear beside the pointer only.
 LONGEST_NAME = 12
 
 
@@ -30,7 +30,7 @@ def trade_offs(context: SweepContext) -> dict[str, Chart]:
 
 
 def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Of (latency, throughput) those that no other one beats in both, by rising latency."""
+    """The (latency, throughput) pairs that no other pair beats in both, by rising latency."""
     front: list[tuple[float, float]] = []
     for latency, rate in sorted(points, key=lambda point: (point[0], -point[1])):
         if not front or rate > front[-1][1]:
@@ -39,7 +39,7 @@ def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, flo
 
 
 def _trade_off(context: SweepContext, name: str) -> Chart:
-    """Every side at every point; joined are those that no other one beats in both."""
+    """Every side at every point; those that no other one beats in both are joined."""
     x, y = (say(f"chart.{figure}", context.locale) for figure in (name, "throughput"))
     figure = context.figure(context.text(f"trade_off_{name}"), x, y)
     for axis in ("xaxis", "yaxis"):
@@ -67,7 +67,7 @@ def _placed(context: SweepContext, label: str, name: str) -> list[Placed]:
 def _marks(
     context: SweepContext, placed: Sequence[Placed], front: Sequence[tuple[float, float]]
 ) -> dict[str, Any]:
-    # What is best is looked for, and lies apart; the rest often lies in heaps.
+    # The best points lie apart and can be labelled; the rest often overlap.
     names = [_name(item.point) if (item.latency, item.rate) in front else "" for item in placed]
     fits = max(map(len, names)) <= LONGEST_NAME
     return {

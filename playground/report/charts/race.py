@@ -15,7 +15,7 @@ from .chart import Chart, as_share, empty, line, no_speculation, per_position
 
 WINDOW_MS = 1000.0
 POINTS = 120
-# The first sample after a side's last token still tells of its last steps.
+# The first sample after a side's last token still covers its last steps.
 SAMPLE_LAG_MS = 1000.0
 
 

@@ -15,10 +15,10 @@ from .sweep_context import SweepContext
 
 
 def sweep_charts(analysis: SweepAnalysis, locale: Locale) -> dict[str, Chart]:
-    """All charts of a sweep by name, in reading order; none, if it has ended without one measured point."""
+    """All charts of a sweep by name, in reading order; none if it has ended without a measured point."""
     context = SweepContext(analysis, locale)
     if analysis.sweep.status != "running" and not any(point.sides for point in analysis.points):
-        # Axes and the marks of what failed say nothing that the table does not.
+        # Axes and the marks of failed points say no more than the table.
         return {}
     # A search may vary more knobs than a map has sides.
     by_knobs = {1: curves, 2: maps}.get(len(analysis.sweep.plan.knobs), lambda _: {})(context)

@@ -1,4 +1,4 @@
-"""What all charts of a sweep share: its analysis, how a point is described, how one that failed is marked."""
+"""What all charts of a sweep share: its analysis, the description of a point, the marks of failed points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILED = "#d55e00"
 
 @dataclass(frozen=True, slots=True)
 class SweepContext:
-    """An analysis as its charts see it, and their language."""
+    """The analysis of a sweep as its charts need it, and their language."""
 
     analysis: SweepAnalysis
     locale: Locale
@@ -48,11 +48,11 @@ class SweepContext:
         return escape(say(f"curve.{name}", self.locale, **params), quote=False)
 
     def described(self, point: PointResult) -> str:
-        """A point's values, for the text beside the pointer."""
+        """A point's values, as the text beside the pointer."""
         return escape(self.sweep.plan.described(point.values))
 
     def figure(self, title: str, x: str, y: str) -> Chart:
-        """Without data. Synthetic acceptance is marked: it was prescribed, not reached."""
+        """A figure without data. Synthetic acceptance is marked, since it was prescribed rather than reached."""
         mark = f" · {self.text('synthetic')}" if self.sweep.synthetic else ""
         return titled(title + mark, x, y)
 
@@ -63,7 +63,7 @@ class SweepContext:
         return figure
 
     def finished(self, figure: Chart, x: KnobAxis) -> Chart:
-        """With the failed points at the bottom, whatever the figure's height means."""
+        """Add the failed points at the bottom, whatever the figure's height means."""
         failed = [point for point in self.analysis.points if point.problem is not None]
         if failed:
             places = [x.at(point.values[0]) for point in failed], [0.04] * len(failed)
@@ -72,7 +72,7 @@ class SweepContext:
         return noted(figure, "curve.nothing", self.locale)
 
     def crosses(self, points: list[PointResult], x: list[float], y: list[float]) -> dict[str, Any]:
-        """Failed points, each with its reason beside the pointer."""
+        """The failed points, each with its reason beside the pointer."""
         return {
             "type": "scatter",
             "mode": "markers",

@@ -30,7 +30,7 @@ class DivergenceDocument(TypedDict):
     tokens: tuple[Count | None, Count | None]
     """The baseline's and the side's token ids there; null: the answer had ended."""
     kind: Kind
-    """near-tie: rounding alone can swap the two. unknown: not looked into, or no usable logprobs."""
+    """near-tie: rounding alone can swap the two. unknown: not examined, or no usable logprobs."""
     top: Annotated[list[list[tuple[Count, float]] | None], Field(min_length=2, max_length=2)]
     """The baseline's and the side's [token id, logprob in nats] there, the most likely first; null: unknown."""
 
@@ -127,7 +127,7 @@ class HarnessResultDocument(TypedDict):
     """Why there are no scores."""
     scores: list[HarnessScoresDocument]
     statements: list[str]
-    """What they come to, in the document's language."""
+    """The conclusions, in the document's language."""
 
 
 def outputs_document(

@@ -132,7 +132,7 @@ class RoundDocument(TypedDict):
 
 class FindingDocument(TypedDict):
     rule: Annotated[str, Field(pattern="^[a-z_]+$")]
-    """Which rule found it: stable, unlike the sentences."""
+    """The id of the rule: stable, unlike the sentences."""
     side: str
     evidence: str
     """What was seen."""
@@ -171,9 +171,9 @@ class CompareDocument(TypedDict):
     outputs: Annotated[list[AgreementDocument], Field(max_length=3)]
     """Do the sides give the same answers? Each side but the first against the first; empty: not compared."""
     accuracy: NotRequired[AccuracyDocument | None]
-    """null: not asked for, or not come to. Absent in documents that are older than it."""
+    """null: not requested, or the run ended before it. Absent in documents that are older than it."""
     harness: NotRequired[HarnessResultDocument | None]
-    """null: not asked for, or not come to. Absent in documents that are older than it."""
+    """null: not requested, or the run ended before it. Absent in documents that are older than it."""
     claim: ClaimDocument | None
     findings: list[FindingDocument]
     """What stands out, what makes the figures doubtful first."""

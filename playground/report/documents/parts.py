@@ -32,7 +32,7 @@ Interval = tuple[float, float]
 
 
 def dumped(kind: Any) -> GetPydanticSchema:
-    """What `asdict` or `model_dump` makes of this class."""
+    """The shape of what `asdict` or `model_dump` returns for this class."""
     return GetPydanticSchema(lambda _, handler: handler(kind))
 
 
@@ -74,19 +74,19 @@ class VerdictDocument(TypedDict):
     rounds: Count
     """Those in which both values were known."""
     reason: str | None
-    """What a reader must know besides."""
+    """What a reader must know as well."""
     needed_rounds: Count | None
     """Further rounds that would settle an unclear verdict; null: settled, or unreasonably many."""
 
 
 class ClaimDocument(TypedDict):
-    """Of a preset that is a claim's experiment, unchanged and ended: what others say, and whether it holds."""
+    """Of a preset that is a claim's experiment, unchanged and ended: what the claim says, and whether it holds."""
 
     claim: str
     measured: str
     outcome: Standing
     reason: str | None
-    """Why it can't be said."""
+    """Why it can't be decided."""
 
 
 def json_text(document: Any) -> str:
@@ -111,7 +111,7 @@ def side_figures_document(figures: SideFigures) -> SideFiguresDocument:
 
 
 def request_figures_document(figures: RequestFigures) -> RequestFiguresDocument:
-    """Without the list of gaps and that of ITL: both follow from the chunks."""
+    """A request's figures without the lists of gaps and ITL: both follow from the chunks."""
     return {
         "ttft_ms": figures.ttft_ms,
         "tpot_ms": figures.tpot_ms,

@@ -69,14 +69,14 @@ class PreflightSideDocument(TypedDict):
     fits: bool | None
     """On its device, alone and beside the sides before it."""
     device: DeviceDocument | None
-    """null for an endpoint that somebody else runs."""
+    """null for an attached endpoint."""
     needed_bytes: NeededDocument | None
     """The least that the engine can work with, on each of its GPUs."""
     available_bytes: int | None
     """What the engine may take of its device."""
     kv_cache: CacheDocument | None
     pair: PairDocument | None
-    """null for an endpoint that somebody else runs."""
+    """null for an attached endpoint."""
     problems: list[IssueDocument]
 
 

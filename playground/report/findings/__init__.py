@@ -21,14 +21,14 @@ __all__ = ["Finding", "findings", "sweep_findings", "tells_of_drift"]
 
 Rule = Callable[[SideView], Finding | None]
 
-# From counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
+# Rules on counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
 RULES: tuple[Rule, ...] = (
     capacity.kv_full,
     speculation.nothing_accepted,
     speculation.low_acceptance,
     speculation.low_coverage,
 )
-# From times, or from many requests. What makes the figures doubtful comes first.
+# Rules on times, or on many requests. Those that make the figures doubtful come first.
 MEASURED_RULES: tuple[Rule, ...] = (
     soundness.failed_requests,
     soundness.cold_start,
@@ -43,7 +43,7 @@ MEASURED_RULES: tuple[Rule, ...] = (
 
 
 def findings(run: Run) -> list[Finding]:
-    """Of a run that has ended. A race gets only what a contended race can support."""
+    """The findings of a run that has ended. A race gets only those that a contended race can support."""
     rules = RULES if run.measurement is None else (*MEASURED_RULES, *RULES)
     rounds = cache(partial(rounds_of, run))
     sides = [SideView(run, side, rounds) for side in run.sides]

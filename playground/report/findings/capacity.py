@@ -1,4 +1,4 @@
-"""Does the engine's room fit its load: how many run at once, and the KV cache."""
+"""Does the engine's capacity fit its load: how many requests run at once, and the KV cache."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .side_view import Finding, SideView
 
 # With no more than half of the KV cache in use, twice as many requests fit.
 HALF = 0.5
-# Requests that wait in fewer samples than these wait for their prompts' turn, not for a place in the batch.
+# In fewer samples than these, requests wait for their prompts' turn, not for a place in the batch.
 LEAST_SAMPLES = 5
 HELD_SHARE = 0.2
-# Room for a request is given in blocks, so a cache that holds nobody more is rarely at 1.
+# The KV cache is allocated in blocks, so a cache without room for another request is rarely at exactly 1.
 FULL = 0.95
 # The claim `short_requests` mixes answers of 100 and 1000 tokens: four times the usual is more like its long than
 # its short ones.
@@ -25,7 +25,7 @@ MOST = 0.5
 # The same claim: the short requests' latency went from 0.2 to 1.5 s. Twice can't be missed, and is beyond the
 # 20% of run-to-run spread that was seen at low concurrency (vLLM issue 53436).
 STARVED = 2
-# So few on either side of a comparison of medians, and one of them decides.
+# With fewer requests than this on either side of a comparison of medians, a single one would decide.
 LEAST_REQUESTS = 5
 # A quarter of the smallest default of max_num_batched_tokens (2048): a long prompt leaves room in each step.
 PREFILL_SHARE = 512
@@ -116,16 +116,16 @@ def _under_way(trace: RequestTrace, ms: float) -> bool:
 
 
 def _tokens(trace: RequestTrace) -> int:
-    """What a request holds in the KV cache at its end."""
+    """The tokens that a request holds in the KV cache at its end."""
     return (trace.prompt_tokens or 0) + (trace.counted_tokens or 0)
 
 
 def _full(side: SideView) -> list[Counters]:
-    """Samples in which somebody waits and the KV cache has no room."""
+    """Samples in which requests wait and the KV cache has no room."""
     return [counters for counters in side.busy if counters.waiting and (counters.kv_cache_usage or 0) >= FULL]
 
 
 def _preemptions(side: SideView) -> int:
-    """Over all trials; where the counters are unknown, none that we know of."""
+    """Preemptions over all trials; 0 where the counters are unknown."""
     pairs = [(trial.before, trial.after) for trial in side.record.trials]
     return sum((after.preemptions or 0) - (before.preemptions or 0) for before, after in pairs if before and after)

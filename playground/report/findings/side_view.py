@@ -1,4 +1,4 @@
-"""One side of a run as rules see it, and what they say of it."""
+"""One side of a run as the rules see it, and the findings that they return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Finding:
 
 
 class SideView:
-    """A side of a run, with what more than one rule asks of it. Trials that were cut off are left out."""
+    """A side of a run, with the values that more than one rule needs. Trials that were cut off are left out."""
 
     def __init__(self, run: Run, side: SideRecord, rounds: Callable[[Objective], list[Round]]) -> None:
         self.run = run
@@ -51,7 +51,8 @@ class SideView:
     def finding(
         self, rule: str, params: Mapping[str, object], change: Change | None = None, remedy: str = "do"
     ) -> Finding:
-        """Its sentences are the rule's `_seen`, `_means` and `_do`, or another remedy in place of the last."""
+        """A finding whose sentences are the rule's `_seen`, `_means` and `_do`, or another remedy in place of the
+        last."""
         params = {"side": self.label, **params}
         seen, means, do = (Message(f"finding.{rule}_{part}", dict(params)) for part in ("seen", "means", remedy))
         return Finding(rule, self.label, seen, means, do, change)
@@ -75,14 +76,15 @@ class SideView:
 
     @cached_property
     def plain(self) -> str | None:
-        """The side that differs from this one by having no speculation, and by nothing else."""
+        """The label of the side that differs from this one only by having no speculation."""
         if self.engine is None or not self.engine.speculates:
             return None
         alike = SPECULATION_OFF.apply(self.engine), self.record.profile
         return next((side.label for side in self.run.sides if (side.settings, side.profile) == alike), None)
 
     def against_plain(self, objective: Objective) -> Verdict | None:
-        """What speculation did to this figure; None without a side to compare with, or an interval."""
+        """The verdict on speculation by this figure; None without a side to compare with, or without an
+        interval."""
         if self.plain is None:
             return None
         values = [each.values for each in self.rounds(objective)]

@@ -12,16 +12,17 @@ from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
 
 from .side_view import Finding, SideView
 
-# From one run to the next up to 20% were seen at low concurrency (vLLM issue 53436): more than that is no chance.
+# Runs at low concurrency were seen to differ by up to 20% (vLLM issue 53436): more than that is no chance.
 COLD = 1.25
-# Fewer other rounds do not tell what is usual.
+# Fewer other rounds do not show what is usual.
 LEAST_OTHERS = 3
 # The verdict's own tests for drift (Mann-Kendall, domain/stats/reasons.py): a side's rounds, or the ratio itself.
 DRIFTS: tuple[ReasonKind, ...] = ("drifts_up", "drifts_down", "ratio_moves")
 
 
 def failed_requests(side: SideView) -> Finding | None:
-    """Any: a trial with one has no figure, and what failed may be what was slow."""
+    """Failed requests. Any count matters: a trial with one has no figure, and the slow requests may be those that
+    failed."""
     problems = [trace.problem for trace in side.requests if trace.problem is not None]
     if not problems:
         return None
@@ -45,7 +46,7 @@ def cold_start(side: SideView) -> Finding | None:
 
 
 def drift(side: SideView) -> Finding | None:
-    """What the verdicts say of a drift, once for the side that it is about."""
+    """A drift that the verdicts report, once for the side that it is about."""
     for verdict in run_verdicts(side.run, side.rounds(side.run.workload.objective)):
         reason = verdict.reason
         if reason is not None and reason.kind in DRIFTS and reason.params["side"] == side.label:

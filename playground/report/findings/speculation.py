@@ -1,4 +1,4 @@
-"""Does speculation pay, and if not, why."""
+"""Does speculation pay, and if not, why not."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ GOOD_ACCEPTANCE = 0.6
 POOR_ACCEPTANCE = 0.5
 # vLLM compares vocabularies by size alone (vLLM issue 7252): drafts in another tokenizer's ids fit only by chance.
 CHANCE = 0.05
-# The articles: a draft adds 20 to 40% (claim `table`). With fewer tokens a step not even a free draft reaches it.
+# The articles: a draft gains 20 to 40% (claim `table`). With fewer tokens per step, not even a free draft reaches it.
 LEAST_TOKENS_PER_STEP = 1.2
-# Fewer than every other step has a draft: what is missing is drafts, rather than better ones.
+# Fewer than every other step has a draft: then more drafts are needed, rather than better ones.
 LOW_COVERAGE = 0.5
 # What n-gram needs at least to match: vLLM's own default is 5; a match of 2 is the shortest that is no accident.
 SHORT_MATCH = 2
 
 
 def below_break_even(side: SideView) -> Finding | None:
-    """Speculation clearly loses: the acceptance is below what this side's own step cost asks for.
+    """Speculation clearly loses: the acceptance is below what the measured cost of this side's steps requires.
 
     A position pays while its acceptance is above the cost of a drafted token (Leviathan et al. 2023, arXiv
-    2211.17192, section 3.4), so the remedy is as many as do.
+    2211.17192, section 3.4), so the remedy is to draft only that many tokens.
     """
     acceptance, verdict, cost = side.acceptance, side.against_plain("tpot"), token_cost(side)
     if acceptance is None or verdict is None or cost is None or verdict.verdict != "slower":
@@ -44,7 +44,7 @@ def below_break_even(side: SideView) -> Finding | None:
 
 
 def draft_too_slow(side: SideView) -> Finding | None:
-    """A drafted token costs so much of a step that even a good acceptance would not pay for it."""
+    """A drafted token costs such a share of a step that even a good acceptance would not pay for it."""
     if side.engine is None or side.engine.speculation.method != "draft_model":
         return None
     verdict, cost = side.against_plain("tpot"), token_cost(side)
@@ -54,15 +54,15 @@ def draft_too_slow(side: SideView) -> Finding | None:
 
 
 def token_cost(side: SideView) -> float | None:
-    """What a drafted token costs, its verification included, in steps without drafts: (r - 1) / k.
+    """The cost of a drafted token, its verification included, in steps without drafts: (r - 1) / k.
 
-    r follows from what was measured (domain/speculation.py). It is the acceptance at which speculation breaks
+    r follows from what was measured (domain/speculation). This cost is the acceptance at which speculation breaks
     even.
     """
     verdict, acceptance = side.against_plain("tpot"), side.acceptance
     if verdict is None or acceptance is None or not acceptance.draft_tokens or side.profile is None:
         return None
-    # A draft may be shorter than what was asked for.
+    # A draft may be shorter than configured.
     length = acceptance.draft_tokens / acceptance.drafts
     point = measured_point(round(length), side.profile.peak, verdict, side.figures)
     return (step_cost(point) - 1) / length if point is not None else None
@@ -79,7 +79,7 @@ def ttft_worse(side: SideView) -> Finding | None:
 
 
 def nothing_accepted(side: SideView) -> Finding | None:
-    """A draft model of which only what fits by chance is accepted."""
+    """A draft model whose accepted tokens are so few that they fit only by chance."""
     drafted = _drafted(side)
     if drafted is None or drafted["rate"] >= CHANCE:
         return None
@@ -87,9 +87,9 @@ def nothing_accepted(side: SideView) -> Finding | None:
 
 
 def low_acceptance(side: SideView) -> Finding | None:
-    """Where nothing tells yet whether speculation pays: less than what practitioners found to pay.
+    """An acceptance below what practitioners found to pay, while no comparison shows whether speculation pays.
 
-    Only of drafts that cost a model's step: n-gram's are nearly free, and pay at less.
+    Only for drafts that cost a model's step: n-gram's are nearly free, and pay at a lower acceptance.
     """
     drafted, verdict = _drafted(side), side.against_plain("tpot")
     decided = verdict is not None and verdict.verdict != "no clear difference"
@@ -99,7 +99,7 @@ def low_acceptance(side: SideView) -> Finding | None:
 
 
 def low_coverage(side: SideView) -> Finding | None:
-    """Drafts are too rare to buy much, however good they are."""
+    """Drafts are too rare to gain much, however good they are."""
     coverage, per_step = side.figures.draft_coverage, side.figures.tokens_per_step
     if side.engine is None or not side.engine.speculates or coverage is None or per_step is None:
         return None

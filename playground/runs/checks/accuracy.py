@@ -22,7 +22,7 @@ from .client import AnswerClient, OnProgress, together
 
 FOLDER = Path(__file__).parent / "tasks"
 GREEDY = Sampling(max_tokens=24)
-# Come before each question, so that also a small model answers in a word.
+# Examples sent before each question, so that a small model also answers in one word.
 EXAMPLES = (
     ("What is 10 + 5?", "15"),
     ("What is the capital of Italy?", "Rome"),
@@ -36,7 +36,7 @@ class _Said(BaseModel):
 
 
 class _Choice(BaseModel):
-    """A chat's has a message, a completion's a text."""
+    """One choice of an answer: a chat's holds a message, a completion's a text."""
 
     message: _Said | None = None
     text: str | None = None
@@ -57,8 +57,11 @@ def tasks() -> tuple[Task, ...]:
 async def examine(
     sides: Sequence[Endpoint], timeout_s: float, on_progress: OnProgress = lambda done, total: None
 ) -> AccuracyEvidence:
-    """Every side's answer to every built-in task, at temperature 0. What an endpoint refuses, or is late with, is
-    None; nothing of that raises. Cancel it to stop: requests under way are dropped."""
+    """Every side's answer to every built-in task, at temperature 0.
+
+    An answer that an endpoint refuses, or does not give in time, is None; nothing is raised for it. Cancel the
+    coroutine to stop: requests under way are dropped.
+    """
     questions = tasks()
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(AnswerClient(endpoint, timeout_s)) for endpoint in sides]

@@ -1,4 +1,4 @@
-"""Asks the sides again, after the last round, for what the output check needs. Nothing here is timed."""
+"""Asks the sides, after the last round, for what the output check needs. Nothing here is timed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from playground.load.endpoint import PATHS, Endpoint
 
 from .client import AnswerClient, OnProgress, together
 
-# Of each side's answers that differ from the baseline's, so many are looked into.
+# At most so many differing answers of each side are examined.
 LOOKED_INTO = 8
-# The most that vLLM gives unless --max-logprobs says more.
+# vLLM gives at most this many logprobs unless --max-logprobs allows more.
 TOP = 20
 REPEATS = 20
 REPEATED_TOKENS = 64
@@ -37,7 +37,8 @@ class _Choice(BaseModel):
 
 
 class _Answer(BaseModel):
-    """What is read of a whole answer. A chat gives the prompt's ids here, a completion in its choice."""
+    """The parts of a whole answer that are read. A chat gives the prompt's ids here, a completion in its
+    choice."""
 
     choices: Annotated[list[_Choice], Field(min_length=1)]
     prompt_token_ids: list[int] | None = None
@@ -51,18 +52,21 @@ async def examine(
     timeout_s: float,
     on_progress: OnProgress = lambda done, total: None,
 ) -> OutputEvidence:
-    """Ask for what `domain.agreement` reads. `conversations` and `answers` are what its `answers_of` gives.
+    """Collect the evidence that `domain.answers.agreement` reads. `conversations` and `answers` come from its
+    `answers_of`.
 
-    At temperature 0: both sides' top logprobs where a side's answer leaves the first side's, for the first 8 such
-    answers of each side. Both get the same context, the prompt's ids and the answers' common beginning, and are
-    asked for one token more. That is a prefill: it shows what the model makes of the context, not the rounding of
-    the decoding step, or of the verification of several drafts, that made the answer.
+    At temperature 0: both sides' top logprobs at the token where a side's answer diverges from the first side's,
+    for the first 8 such answers of each side. Both sides get the same context (the prompt's ids and the common
+    beginning of the answers) and generate one more token. That is a prefill: it shows how the model scores the
+    context, without the rounding of the decoding step, or of the verification of several drafts, that produced the
+    answer.
 
-    Above: the first conversation 20 times a side. No seed is used twice, not by two sides either: they would draw
-    the same numbers, while the test takes its samples for independent.
+    Above 0: 20 answers of each side to the first conversation. All seeds differ, also between sides: equal seeds
+    would draw equal random numbers, and the test assumes independent samples.
 
-    What an endpoint does not give, or is late with, is left out; nothing of that raises. `on_progress` hears how
-    many questions are answered, and of how many. Cancel it to stop: requests under way are dropped.
+    An answer that an endpoint does not give, or not in time, is left out; nothing is raised for it. `on_progress`
+    receives how many requests are answered, and how many there are. Cancel the coroutine to stop: requests under
+    way are dropped.
     """
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(AnswerClient(endpoint, timeout_s)) for endpoint in sides]
@@ -74,7 +78,8 @@ async def examine(
 
 
 def _penalised(sampling: Sampling) -> bool:
-    """Logprobs are the model's own, before penalties: they would not say why a token was chosen."""
+    """Whether penalties apply. Logprobs are the model's own, before penalties, so they do not explain the
+    choice."""
     return bool(sampling.presence_penalty or sampling.frequency_penalty or (sampling.repetition_penalty or 1) != 1)
 
 
@@ -146,7 +151,8 @@ async def _next_token(
 
 
 async def _answer(server: AnswerClient, conversation: Conversation, sampling: Sampling) -> _Answer | None:
-    """None also where the endpoint gives no ids: nothing is worth asking then."""
+    """The whole answer; also None where the endpoint gives no token ids, since the answer would be useless
+    then."""
     if not server.endpoint.capabilities.token_ids:
         return None
     return _read(await server.answer(conversation, sampling))
@@ -160,8 +166,8 @@ def _read(content: bytes | None) -> _Answer | None:
 
 
 def _top(logprobs: _Logprobs | None) -> dict[int, float] | None:
-    """By token id. None where the token chosen is not the most likely one: the server then applies a penalty of
-    its own (some models' generation_config.json has one), which logprobs don't show."""
+    """Logprobs by token id. None where the chosen token is not the most likely one: the server then applies a
+    penalty of its own (some models' generation_config.json has one), which logprobs don't show."""
     if logprobs is None or not logprobs.tokens or not logprobs.top_logprobs:
         return None
     top = {_id(name): value for name, value in logprobs.top_logprobs[0].items()}

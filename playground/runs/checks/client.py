@@ -19,7 +19,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class AnswerClient:
-    """One side's server. What it does not give, or is late with, is None."""
+    """A client of one side's server. An answer that the server refuses, or does not give in time, is None."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self.endpoint = endpoint
@@ -48,7 +48,8 @@ class AnswerClient:
 
 
 async def together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
-    """All results, in order. `on_progress` gets how many are there, and of how many."""
+    """Await all and return the results in order. `on_progress` receives how many are done, and how many there
+    are."""
     answered = count(1)
     on_progress(0, len(jobs))
     async with asyncio.TaskGroup() as group:

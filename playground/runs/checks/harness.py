@@ -1,7 +1,8 @@
 """Runs lm-evaluation-harness, where it is installed, on all sides after the last round. Not timed.
 
-It runs as a command of its own and asks the sides' endpoints as any client does: the engines and the settings are
-those that were measured. Only tasks that have answers written are possible; speculation changes nothing else.
+The harness runs as a separate command and queries the sides' endpoints as any client does: the engines and the
+settings are those that were measured. Only tasks for which the model writes an answer are possible; speculation
+affects nothing else.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ logger = logging.getLogger(__name__)
 MODELS = {"chat": "local-chat-completions", "completions": "local-completions"}
 NOT_FOUND = re.compile(r"Tasks not found: (.+)")
 PROGRESS = re.compile(r"Requesting API.*?(\d+)/(\d+) \[")
-# Where the last line is a request's error, one that says why it failed says more.
+# If the last line only reports a failed request, a line that says why it failed is more useful.
 REFUSED = re.compile(r"API request failed.*")
 REQUEST_ERROR = re.compile(r"\S*(ClientResponseError|HTTPError|RetryError|TimeoutError)\b")
 POLL_S = 0.5
-# Its list of tasks takes it about ten seconds.
+# Listing its tasks takes the harness about ten seconds.
 LOOKING_UP_S = 120.0
-# For each side: a set of tasks must not hold the engines without end.
+# The limit for each side: a set of tasks must not occupy the engines for hours.
 LONGEST_S = 3600.0
 KEPT_LINES = 200
 Key = tuple[str, str]
@@ -51,14 +52,15 @@ Key = tuple[str, str]
 
 @dataclass
 class SideResults:
-    """What one side came to. `scores`: task and metric -> question -> score; `lower`: where less is better."""
+    """The results of one side. `scores`: task and metric -> question -> score; `lower`: where less is better."""
 
     version: str = ""
     scores: dict[Key, dict[int, float]] = field(default_factory=dict)
     lower: set[Key] = field(default_factory=set)
 
     def add(self, task: str, sample: Mapping[str, Any], higher_is_better: Mapping[str, Any]) -> None:
-        """One question. A metric whose value for it is no number (BLEU's, say) has no mean to compare."""
+        """Add the scores of one question. A metric whose value is no number (BLEU's, say) has no mean and is left
+        out."""
         for metric in sample["metrics"]:
             value = sample.get(metric)
             if isinstance(value, bool | int | float):
@@ -70,7 +72,7 @@ class SideResults:
 
 
 class HarnessFailed(Exception):
-    """It ended without results. `said` is what it printed last, line by line."""
+    """The harness ended without results. `said` holds the last lines that it printed."""
 
     def __init__(self, said: Iterable[str], exit_code: int = 1) -> None:
         super().__init__()
@@ -87,18 +89,19 @@ class HarnessFailed(Exception):
 
 
 def installed() -> str | None:
-    """The command, beside this Python or on the PATH."""
+    """The path of the `lm_eval` command, beside this Python or on the PATH; None if it is not installed."""
     return shutil.which("lm_eval", path=str(Path(sys.executable).parent)) or shutil.which("lm_eval")
 
 
 def check(plan: Harness | None) -> None:
-    """Raises InvalidInput where the plan needs it and it is not installed."""
+    """Raises InvalidInput if the plan needs the harness and it is not installed."""
     if plan is not None and installed() is None:
         raise InvalidInput("harness.not_installed")
 
 
 async def check_tasks(plan: Harness | None) -> None:
-    """Raises InvalidInput for tasks that it does not know. Runs it, which takes some ten seconds."""
+    """Raises InvalidInput for tasks that the harness does not know. Runs the harness, which takes about ten
+    seconds."""
     if plan is None:
         return
     files = [task for task in plan.tasks if _is_file(task)]
@@ -117,7 +120,7 @@ def _is_there(task: str) -> bool:
 
 
 async def _unknown(names: Sequence[str]) -> list[str]:
-    """Those that it does not know. Where it can't say, an empty list: then the run will tell."""
+    """The names that the harness does not know. Empty if it can't check them: the run itself will show it then."""
     command, said = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)], list[str]()
     with tempfile.TemporaryDirectory(prefix="harness-") as empty:
         try:
@@ -136,14 +139,14 @@ async def _unknown(names: Sequence[str]) -> list[str]:
 async def examine(
     plan: Harness, run: Run, sides: Sequence[Endpoint], timeout_s: float, on_progress: OnProgress
 ) -> HarnessEvidence:
-    """Every side's score of every question. What fails is told in `problem`, beside what was found before; nothing
-    of that raises. Cancel it to stop: its command ends."""
+    """Every side's score of every question. The first failure ends the examination and goes into `problem`, beside
+    the scores collected before it; nothing is raised for it. Cancel the coroutine to stop: the command ends."""
     results = [SideResults() for _ in sides]
     problem: Message | None = None
     for index, endpoint in enumerate(sides):
 
         def hear(done: int, total: int, before: int = index) -> None:
-            # Each side gets the same questions. Their number shows with the first request.
+            # All sides get the same questions. Their number is known with the first request.
             if total:
                 on_progress(before * total + done, len(sides) * total)
 
@@ -163,13 +166,14 @@ async def examine(
 async def _evaluated(
     plan: Harness, endpoint: Endpoint, timeout_s: float, hear: Callable[[int, int], None]
 ) -> SideResults:
-    """Raises HarnessFailed."""
+    """The results of one side. Raises HarnessFailed."""
     with tempfile.TemporaryDirectory(prefix="harness-") as name:
         place = Path(name)
         try:
             async with reachable(endpoint) as url:
                 settings = place / "lm_eval.yaml"
-                # JSON is YAML. The folder is nobody else's, and the key is on no command line.
+                # JSON is valid YAML. The API key is in this file, which only its owner can reach, and on no
+                # command line.
                 settings.write_text(json.dumps(_settings(plan, endpoint, url, timeout_s, place / "results")))
                 await _finished(
                     [installed() or "lm_eval", "run", "--config", str(settings)], place, hear, endpoint
@@ -183,10 +187,10 @@ async def _evaluated(
 async def _finished(
     command: Sequence[str], place: Path, hear: Callable[[int, int], None], endpoint: Endpoint
 ) -> None:
-    """Returns when the command has ended well; it can't outlive this process. Raises HarnessFailed."""
+    """Return when the command has ended well; it can't outlive this process. Raises HarnessFailed."""
     log, empty = place / "log", place / "empty"
     empty.mkdir()
-    # In an empty folder: a task's name would also mean a folder of that name.
+    # The command runs in an empty folder, because a task's name could also be read as a folder's.
     guarded = await asyncio.to_thread(Guarded.start, command, environment(), log, folder=empty)
     try:
         async with asyncio.timeout(LONGEST_S):
@@ -203,7 +207,7 @@ async def _finished(
 
 
 def progress(log: str) -> tuple[int, int]:
-    """(answered, total) so far. It asks in groups, each with a bar of its own that begins at 0."""
+    """(answered, total) so far. The harness asks in groups, each with a progress bar that begins at 0."""
     done = total = before = 0
     for match in PROGRESS.finditer(log):
         answered, questions = int(match[1]), int(match[2])
@@ -241,7 +245,8 @@ def _settings(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, out
 
 
 def environment() -> dict[str, str]:
-    """Ours without its secrets: tasks are other people's code. A proxy is for data sets, not for loopback."""
+    """This process's environment without secrets, because tasks are other people's code. A proxy applies to data
+    sets only, never to loopback."""
     variables = quiet_environment()
     variables.pop("OPENAI_API_KEY", None)
     hosts = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1")
@@ -250,7 +255,8 @@ def environment() -> dict[str, str]:
 
 
 def _results(place: Path) -> SideResults:
-    """From the files that it leaves: one with all results, and for each task one with a line a question."""
+    """Read the files that the harness writes: one with all results, and for each task one with a line per
+    question."""
     summary = next(place.rglob("results_*.json"), None)
     if summary is None:
         raise HarnessFailed(["no results"])

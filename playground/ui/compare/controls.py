@@ -19,19 +19,20 @@ from playground.runs.live import EXAMINING
 from playground.ui.shared import message, view
 from playground.ui.shared.labels import label, visitor_locale
 
-# Seconds between repaints. While something is measured the page must not take the engine's processor from it.
+# Seconds between repaints. While something is measured, the page must not take processor time from the engine.
 REPAINT_S: dict[Mode, float] = {"race": 0.04, "measured": 0.5}
 CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
 
-# What the page holds -> the run that it asks for. Raises InvalidInput.
+# The page's values -> the run to start. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
-# An error, what the page holds -> where it was typed, if that is known.
+# An error and the page's values -> the field that the error is about, if that is known.
 Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | None]
 
 
 @dataclass
 class Controls:
-    """`mode` is that of the run that was asked for last: what waits in line if the engines are taken."""
+    """The buttons and messages. `mode` is that of the latest run that was started here: the one that waits in line
+    if the engines are taken."""
 
     race: gr.Button
     measure: gr.Button
@@ -78,7 +79,7 @@ def wire(
     ):
         begun = button.click(handler, read_from, started, show_progress="hidden", concurrency_limit=None)
         streams = {"show_progress": "hidden", "concurrency_limit": None}
-        # The page's framework searches its whole tree for each output of each message: the panes alone, then.
+        # Gradio's frontend searches its whole tree for each output of each message, so only the panes are outputs.
         painted = begun.then(runs.paint, controls.run_id, panes, **streams)
         painted.then(runs.ended, None, ended, show_progress="hidden")
         begun.then(runs.draw, controls.run_id, charts, **streams)
@@ -105,7 +106,7 @@ class Runs:
         return await self._begin(values, values[self._controls.mode], visitor_locale(request), wait=True)
 
     async def join(self) -> dict[Any, Any]:
-        """Watch the run that holds the engines."""
+        """Watch the run that is using the engines."""
         controls, live = self._controls, self._host.latest
         changed = {controls.stop: gr.update(visible=live is not None and not live.finished)}
         run_id = live.run.id if live else ""
@@ -115,7 +116,7 @@ class Runs:
         controls = self._controls
         try:
             self._host.open()
-            # Prompts may come from a file, or be made.
+            # Prompts may come from a file, or be generated.
             comparison = await asyncio.to_thread(self._read, values, mode)
             await self._host.start(comparison, say("host.page", locale), wait=wait)
         except PlaygroundError as error:
@@ -128,7 +129,7 @@ class Runs:
         return {controls.run_id: comparison.run.id, controls.message: "", **changed}
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
-        """Only a run of this process can be watched."""
+        """Whether to offer watching: only a run of this process can be watched."""
         controls, live = self._controls, self._host.latest
         can_watch = busy and live is not None and not live.finished
         return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}
@@ -139,7 +140,7 @@ class Runs:
     async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
         comparison = self._followed(run_id)
         if comparison is None:
-            # A generator that yields nothing would empty its outputs.
+            # Yield once: a generator that yields nothing would empty its outputs.
             yield gr.skip()
             return
         painter = view.painter(self._host.config, comparison.run, visitor_locale(request), comparison)

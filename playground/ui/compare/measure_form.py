@@ -23,8 +23,8 @@ from .measure_values import CHECKS, CHOICES, GROUPS, HARNESS, OPEN, measurement_
 
 @dataclass
 class MeasureForm:
-    """The components. `fields` holds those with a value, by name; a file's is the path of what `upload` brought,
-    and `note` says what is in it."""
+    """The components. `fields` holds those with a value, by name; a file's value is the path of what `upload`
+    received, and `note` describes the file."""
 
     fields: dict[str, Any]
     upload: gr.UploadButton
@@ -81,7 +81,7 @@ def _field(name: str, value: Any, visible: bool) -> Any:
 
 
 def _choice(field: str, name: str) -> Any:
-    """What the visitor reads for one choice of a field."""
+    """The label of one choice of a field."""
     if field == "objective":
         return sentence(f"verdict.by_{name}")
     if field == "prompts" and name in prompts.names():
@@ -107,7 +107,7 @@ def wire(form: MeasureForm) -> None:
 
 
 def look_at_upload(path: object, locale: Locale) -> tuple[str, str]:
-    """The path to read, empty if it can't be read, and what is in the file, said to the visitor."""
+    """The path to read, empty if the file can't be read, and a sentence about its content."""
     try:
         file = uploaded(path)
         count = len(prompts.read(file))
@@ -139,10 +139,10 @@ def updates(form: MeasureForm, preset: Preset) -> dict[Any, Any]:
 
 
 def read(form: MeasureForm, values: Mapping[Any, Any], preset: Preset) -> tuple[Measurement, str]:
-    """What was filled in, and by which figure sides are compared. Raises InvalidInput."""
+    """The measurement that was filled in, and its objective. Raises InvalidInput."""
     return measurement_of({name: values[field] for name, field in form.fields.items()}, preset)
 
 
 def place_of(key: str) -> FieldPlace:
-    """Where a field of the measurement is on the page."""
+    """The place on the page of a field of the measurement."""
     return FieldPlace(f"#measure-{key} :is(input, textarea)", ("#measuring button.label-wrap",))

@@ -22,7 +22,7 @@ from playground.runs.checks import harness
 PROFILE_FIELDS = profile_fields()
 LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
 CHECKS = ("check_outputs", "check_accuracy")
-# Shown where lm-evaluation-harness is installed.
+# Visible where lm-evaluation-harness is installed.
 HARNESS = ("tasks", "limit")
 GROUPS = {
     "sent": ("prompts", "file", "input_tokens", "count"),
@@ -36,9 +36,9 @@ CHOICES = {
     **{field.name: field.choices for field in PROFILE_FIELDS if field.choices},
     "objective": get_args(Objective),
 }
-# Shown in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
+# Fields in another unit: the form's name of a field, and how much one of its units is in the measurement's own.
 SCALED = {"target_width": ("width", 0.02), "budget_s": ("budget", 60.0)}
-# What a field holds that the measurement does not use.
+# The values of fields that the measurement does not use.
 DEFAULTS: dict[str, Any] = {
     "file": "",
     "input_tokens": 256,
@@ -47,21 +47,21 @@ DEFAULTS: dict[str, Any] = {
     "tasks": "",
     "limit": "100",
 }
-# Numbers that may be left open: an empty number field would show 0.
+# Numbers that may be left empty: an empty number field would show 0.
 OPEN = (*ENDINGS, *LIMITS, "limit")
-# A visitor names tasks, and no file of this machine.
+# A visitor may name tasks, but no file of this machine.
 TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 
 
 def visibility(values: Mapping[str, Any]) -> dict[str, bool]:
-    """Which of the fields that come and go are there."""
+    """Which of the conditional fields are visible."""
     synthetic = values["prompts"] == "synthetic"
     there = {field.name: values["kind"] in field.kinds for field in PROFILE_FIELDS}
     return {**there, "file": values["prompts"] == "file", "input_tokens": synthetic, "count": synthetic}
 
 
 def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
-    """What each field holds for a measurement, by the field's name."""
+    """The value of each field for a measurement, by the field's name."""
     held = {
         **DEFAULTS,
         "objective": objective,
@@ -85,10 +85,8 @@ def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
 
 
 def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measurement, str]:
-    """What was filled in, and by which figure sides are compared. InvalidInput names the field as the form does.
-
-    `preset` is what the form was filled from.
-    """
+    """The measurement that was filled in, and its objective. InvalidInput names the field as the form does.
+    `preset` is what the form was filled from."""
     texts = {name: _text(value) for name, value in values.items()}
     kind = texts["kind"]
     if not any(texts[name] for name in ENDINGS):
@@ -109,7 +107,8 @@ def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measureme
 
 
 def uploaded(path: object) -> Path:
-    """Visitors may name what they uploaded, and no other file of this machine: InvalidInput."""
+    """The path of an uploaded file. Visitors may name what they uploaded, and no other file of this machine:
+    InvalidInput."""
     try:
         resolved = Path(path if isinstance(path, str) else "").resolve()
     except (OSError, ValueError) as error:
@@ -141,7 +140,7 @@ def _prompts(texts: Mapping[str, str], preset: Preset) -> str | SyntheticPrompts
 
 
 def _harness(texts: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
-    """What it is to ask; a shipped preset's own is kept as it is. Nothing where the page has no fields for it."""
+    """The harness plan; a shipped preset's own is kept as it is. None where the page has no fields for it."""
     if not harness.installed():
         return None
     tasks = [task.strip() for task in texts["tasks"].split(",") if task.strip()]
@@ -155,7 +154,7 @@ def _harness(texts: Mapping[str, str], preset: Preset) -> dict[str, Any] | None:
 
 
 def _scaled(text: str, factor: float) -> float | str:
-    """In the measurement's unit; as it is if it is no number, for the measurement to refuse."""
+    """The number in the measurement's unit; unchanged if it is no number, so that the measurement refuses it."""
     try:
         return round(float(text) * factor, 8)
     except ValueError:

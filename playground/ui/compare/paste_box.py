@@ -1,4 +1,5 @@
-"""A command line pasted into a side, old names in its extra flags: fields filled in, each change explained."""
+"""Fills a side's fields from a pasted command line, or from old names in its extra flags, and explains each
+change."""
 
 from __future__ import annotations
 
@@ -50,14 +51,14 @@ def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -
     fields = set(side.fields.values())
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     labels = {form.fields["label"] for form in sides}
-    # An update that comes before the knobs were ever shown would leave their component empty for good.
+    # An update before the knobs were first displayed would leave their component empty for good.
     mounted = side.fill.click(lambda: gr.update(selected=side_form.KNOBS), None, side.engine, **quiet)
     mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **quiet)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **quiet)
 
 
 def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings: EngineSettings) -> str:
-    """What one side is called with these settings: a label that somebody typed stays, a preset's would mislead."""
+    """The label of a side with these settings: a typed label is kept, while a preset's would mislead."""
     label = labels[index]
     if label != preset[index].label or settings == preset[index].engine:
         return label
@@ -69,7 +70,8 @@ def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings:
 
 
 def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Message]]:
-    """What of pasted settings this host lets run, in the side's own runtime; a note on what was left out."""
+    """The part of the pasted settings that this host allows, in the side's own runtime; a note on what was left
+    out."""
     update: dict[str, Any] = {"runtime": runtime}
     notes = list[Message]()
     flags: dict[str, object] = {"flags": shlex.join(settings.extra_flags)}
@@ -87,7 +89,7 @@ def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[Eng
 def _changed(
     side: SideForm, read: Callable[[], tuple[Side, Sequence[Message]]], locale: Locale, *, done: bool
 ) -> dict[Any, Any]:
-    """What the form shows then. Where something is wrong everything typed stays as it is."""
+    """What the form shows after a change. On an error all that was typed stays as it is."""
     try:
         filled, notes = read()
     except InvalidInput as error:

@@ -1,4 +1,5 @@
-"""What "Check first" shows: for each side whether it fits, what its memory goes to, and whether its pair works."""
+"""The results of "Check first": for each side whether it fits, how its memory is divided, and whether its pair
+works."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from playground.runs.preflight import SideCheck
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 
-# The same on every side, also where a part is missing.
+# The same colours on every side, even where a part is missing.
 PART_COLOURS = dict(zip((*report.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
 
 
@@ -40,7 +41,7 @@ def build() -> Panel:
 
 
 def wire(panel: Panel, config: Config, read: Callable[[Mapping[Any, Any]], Comparison], inputs: set[Any]) -> None:
-    """`read`: what the page holds -> the run that it asks for; raises PlaygroundError."""
+    """Connect the events. `read`: the page's values -> the run to check; raises PlaygroundError."""
 
     def check(values: Mapping[Any, Any], locale: Locale) -> str:
         try:

@@ -24,7 +24,8 @@ from .side_values import field_of, more_fields, text_of, visibility
 
 
 def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message: gr.HTML, host: Host) -> None:
-    """A click carries the run, the side's index and the change's: what it changes is looked up here."""
+    """Connect the event. A click sends the run, the side's index and the change's; the change is looked up
+    here."""
 
     async def apply(values: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
@@ -49,10 +50,8 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
 
 
 def edits(side: SideForm, values: Mapping[Any, Any], change: Change) -> dict[Any, Any]:
-    """What to change so that the form says the same with this change.
-
-    Raises InvalidInput where a field that should hold JSON does not.
-    """
+    """The updates that put this change into the form. Raises InvalidInput where a field that should hold JSON does
+    not."""
     fields = side.fields
     if change.key in ("speculation", "speculation.method"):
         there = visibility(str(change.value), bool(values[fields["attached"]]))

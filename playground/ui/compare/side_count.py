@@ -49,7 +49,7 @@ def updates(buttons: SideCount, count: int) -> dict[Any, Any]:
 
 
 def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> None:
-    """`base`: what the forms were filled from, and how many of them count."""
+    """Connect the events. `base`: what the forms were filled from, and how many of them are in use."""
 
     def on_add(values: Mapping[Any, Any]) -> dict[Any, Any]:
         return {**side_form.knobs_as_they_are(sides, values), **added(buttons, base, sides, values)}
@@ -67,9 +67,9 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> Non
 def added(
     buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], values: Mapping[Any, Any]
 ) -> dict[Any, Any]:
-    """What to change for one more side: what the last one holds."""
+    """The updates for one more side, which copies the last one."""
     count = sides_of(values[base])
-    # Two clicks in a row may come before the button is off.
+    # A second click may arrive before the button is off.
     if count == MOST_SIDES:
         return updates(buttons, count)
     side = _copy_of_last(sides[:count], values)
@@ -81,7 +81,7 @@ def added(
 
 
 def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], text: str) -> dict[Any, Any]:
-    """What to change for one side less."""
+    """The updates for one side less."""
     count = sides_of(text)
     if count == LEAST_SIDES:
         return updates(buttons, count)
@@ -93,7 +93,7 @@ def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], tex
 
 
 def _copy_of_last(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> Side:
-    """Under a name of its own. Where the last one can't be read, of the last that can."""
+    """A copy under a new label, of the last side that can be read."""
     for side in reversed(sides):
         try:
             last, _ = side_form.read(side, values)

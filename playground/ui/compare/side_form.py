@@ -1,4 +1,4 @@
-"""The form of one side: settings in, settings out."""
+"""The form of one side's settings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .side_values import field_of, side_of, values_of, visibility
 
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
-# What opens the settings of all sides.
+# The button that opens the settings of all sides.
 FOLD = "#sides button.label-wrap"
 
 
 @dataclass
 class SideForm:
-    """The components of one side. `column` holds them all; of `engine` and `endpoint` one is shown. `fields` holds
-    those with a value, by name; `notes` is what there is to say about what was filled in."""
+    """The components of one side. `column` holds them all; either `engine` or `endpoint` is visible. `fields`
+    holds those with a value, by name; `notes` shows remarks about what was filled in."""
 
     column: gr.Column
     engine: gr.Tabs
@@ -113,8 +113,8 @@ def _models(make: _Maker, offered: list[str]) -> None:
 
 
 def _knobs(make: _Maker, config: Config) -> None:
-    # One component for all. With a field of Gradio's own for each of 22 on four sides, a preset took two to three
-    # times as long to fill in, and the page was a fifth larger.
+    # One component for all knobs. With a Gradio field for each of 22 on four sides, filling in a preset took two
+    # to three times as long, and the page was a fifth larger.
     make.add(
         gr.HTML,
         "knobs",
@@ -142,10 +142,10 @@ def _choices(knob: str) -> list[str] | None:
 
 
 def knobs_as_they_are(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> dict[Any, Any]:
-    """What an event that may change any side's fields returns for all of them, beside what it changes.
+    """The value that keeps the knobs unchanged, for the outputs of an event that may change any side's fields.
 
-    Gradio takes what is not returned for an update without a value. Before the knobs were ever shown, one such
-    leaves their component empty for good.
+    Gradio takes an output that is not returned for an update without a value. Before the knobs were first
+    displayed, such an update leaves their component empty for good.
     """
     return {field: values[field] for field in (side.fields["knobs"] for side in sides)}
 
@@ -173,7 +173,7 @@ def read(form: SideForm, values: Mapping[Any, Any]) -> tuple[Side, list[Message]
 
 
 def place_of(index: int, key: str) -> FieldPlace:
-    """Where a dotted key of one side's settings is on the page."""
+    """The place on the page of a dotted key of one side's settings."""
     name = field_of(key)
     if name in ("label", "base_url", "model", "api"):
         return FieldPlace(f"#side{index}-{name} :is(input, textarea)", (FOLD,))

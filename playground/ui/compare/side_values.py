@@ -1,4 +1,4 @@
-"""One side's settings as the fields of its form hold them, and back."""
+"""Converts one side's settings to the values of its form's fields, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playground.domain.validation import validate
 from playground.domain.vllm_cli.old_names import modernised
 from playground.models import folders
 
-# Fields of the speculation that have a component of their own; the rest goes through the JSON box.
+# Fields of the speculation that have a separate component; the rest goes through the JSON box.
 SPECULATION = {
     "method": "method",
     "model": "draft",
@@ -27,23 +27,23 @@ SPECULATION = {
 
 
 def field_of(key: str) -> str:
-    """The field that shows a dotted key of the settings. A knob's is `knobs`, which holds them all."""
+    """The field that shows a dotted key of the settings. All knobs are in `knobs`."""
     group, _, name = key.partition(".")
     return SPECULATION.get(name, "more") if group == "speculation" else group
 
 
 def visibility(method: str, attached: bool) -> dict[str, bool]:
-    """Which of the fields that come and go are there."""
+    """Which of the conditional fields are visible."""
     fields = SPECULATION_METHODS[method].model_fields
     there = {place: field in fields for field, place in SPECULATION.items() if field != "method"}
     return {"engine": not attached, "endpoint": attached, **there, "more": method != "off"}
 
 
 def values_of(side: Side) -> dict[str, Any]:
-    """What each field holds for `side`, by the field's name."""
+    """The value of each field for `side`, by the field's name."""
     settings, endpoint = side.engine, dict[str, Any]()
     if isinstance(settings, AttachedEndpoint):
-        # The engine's fields are hidden, and hold what they begin with.
+        # The engine's fields are hidden, and keep their initial values.
         settings, endpoint = EngineSettings(target=folders.EMBEDDED), settings.model_dump()
     speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
     more = {key: value for key, value in speculation.items() if key not in SPECULATION}
@@ -68,7 +68,7 @@ def values_of(side: Side) -> dict[str, Any]:
 
 
 def text_of(value: int | float | bool | str) -> str:
-    """As a knob's field holds it."""
+    """A value as a knob's field holds it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

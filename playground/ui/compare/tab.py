@@ -1,4 +1,4 @@
-"""The Compare tab: preset, sides, prompt, measurement, the buttons that start a run, and what it shows."""
+"""The Compare tab: preset, sides, prompt, measurement, the buttons that start a run, and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROLES = ("user", "assistant")
 
 @dataclass
 class CompareTab:
-    """The components that events read and change. `base` tells what the fields were filled from: see source.py."""
+    """The components that events read and change. `base` names what the fields were filled from: see source.py."""
 
     base: gr.Textbox
     preset: gr.Dropdown
@@ -67,7 +67,7 @@ class CompareTab:
         return {*self.fields(), self.base, self.controls.mode}
 
     def filled(self) -> list[Any]:
-        """What `filling` may change."""
+        """The components that `filling` may change."""
         parts = {part for side in self.sides for part in side.outputs()} | {*self.measurement.outputs()}
         return [*{self.base, self.card, self.count.add, self.count.remove, *self.fields(), *parts}]
 
@@ -174,7 +174,8 @@ def _comparison(tab: CompareTab, host: Host, values: Mapping[Any, Any], mode: Mo
 
 
 def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, Preset]:
-    """Turn what the page holds into frozen settings at once; also what it was filled from. Raises InvalidInput."""
+    """Turn the page's values into frozen settings at once; also returns what it was filled from. Raises
+    InvalidInput."""
     base = filled_from(host, values[tab.base])
     sides = tuple(side_form.read(side, values)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
@@ -187,7 +188,7 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
         "seed": values[tab.seed],
         "ignore_eos": values[tab.ignore_eos],
     }
-    # The form has no field for a side's own load profile: it stays what it was.
+    # The form has no field for a side's own load profile, which stays unchanged.
     profiles = [side.profile for side in base.sides]
     sides = tuple(
         side.model_copy(update={"profile": profile}) for side, profile in zip(sides, profiles, strict=True)
@@ -235,7 +236,7 @@ def _turns(text: str) -> list[dict[str, str]]:
 
 
 def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -> dict[Any, Any]:
-    """What to change so that the page holds this preset, or what a run of the history was."""
+    """The updates that put this preset, or a run of the history, into the page."""
     workload, sampling = preset.workload, preset.workload.sampling
     changed: dict[Any, Any] = {
         tab.base: origin(preset),
@@ -259,7 +260,7 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
 
 
 def card(preset: Preset, machine: Machine, locale: Locale) -> str:
-    """What a preset shows and needs."""
+    """A preset's description and requirements."""
     parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
     parts.append(f"<p>{escape(preset.shows.in_locale(locale))}</p>")
     if needs := preset.needs.in_locale(locale):

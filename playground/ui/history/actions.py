@@ -1,4 +1,4 @@
-"""What can be done with what the history opened: load its settings into the page, or save it as a file."""
+"""What can be done with an opened run or sweep: load its settings into the page, or save it as a file."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def build(host: Host) -> gr.HTML:
-    """Empty until something is open. A click on the first button is an event; the others fetch a file's text."""
+    """The buttons, empty until something is open. A click on the first is an event; the others fetch a file's
+    text."""
 
     def file_text(request: object) -> str:
-        """Of a run or a sweep, by its id."""
+        """The text of the file of a run or a sweep, by its id."""
         fields = request if isinstance(request, dict) else {}
         record = stored(host, str(fields.get("run")))
         form = next((form for form in FORMATS if form == fields.get("form")), None)
@@ -60,7 +61,7 @@ def offers(record: Run | Sweep, locale: Locale) -> str:
 def wire(
     actions: gr.HTML, host: Host, machine: Machine, tabs: gr.Tabs, compare: CompareTab, sweeps: SweepTab
 ) -> None:
-    """A click loads the settings, and shows the tab that holds them."""
+    """Connect the event: a click loads the settings, and selects the tab that shows them."""
 
     def load(event: gr.EventData, request: gr.Request) -> Any:
         record = host.history.settings(str(event.run))
@@ -87,7 +88,7 @@ def allowed_here(config: Config, preset: Preset) -> Preset:
             engine, changes = allowed(config, side.engine, usable)
             if usable != name:
                 changes.append(Message("kept.no_runtime", {"side": side.label, "runtime": name}))
-            # Only what was changed is worth a note here.
+            # Only a change is worth a note here.
             notes += changes if engine != side.engine else []
             side = side.model_copy(update={"engine": engine})
         sides.append(side)

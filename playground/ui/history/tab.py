@@ -1,4 +1,4 @@
-"""The History tab: newest first, filtered, and any run opened as it was seen live."""
+"""The History tab: newest first, filtered; an opened run looks as it did live."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from playground.ui.sweep.view import SweepView
 
 from . import actions as history_actions
 
-# What the list shows of a run or a sweep, by the column's name; `ui.col_<name>` heads it.
+# The columns of the list, by name; `ui.col_<name>` heads each.
 COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     "time": lambda summary, _: summary.created_at.replace("T", " ")[:19],
     "preset": lambda summary, _: summary.preset or "-",

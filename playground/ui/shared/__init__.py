@@ -1,1 +1,1 @@
-"""What more than one tab uses."""
+"""Parts that several tabs use."""

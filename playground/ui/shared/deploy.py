@@ -1,4 +1,4 @@
-"""What starts a side elsewhere, as HTML: each snippet with a button that copies it (assets/deploy.js)."""
+"""The snippets that start a side elsewhere, as HTML, each with a button that copies it (assets/deploy.js)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playground.report.deploy import snippets
 
 
 def deploy_html(config: Config, side: SideRecord, locale: Locale, title: str) -> str:
-    """Empty until the side's engine has told what it is, and for an endpoint that somebody else runs."""
+    """The HTML; empty until the side's version is known, and for an attached endpoint."""
     if not isinstance(side.settings, EngineSettings) or side.device is None:
         return ""
     copy, copied = (escape(say(f"deploy.{name}", locale)) for name in ("copy", "copied"))

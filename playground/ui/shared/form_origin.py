@@ -1,6 +1,6 @@
 """What the page's fields were filled from: a shipped preset, or a run or sweep of the history.
 
-The page itself keeps which one, as a text: what a server keeps for a page is gone after a restart or a long sleep.
+The page itself stores it as a text: state that a server keeps for a page is lost after a restart or a long sleep.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from playground.runs.host import Host
 
 
 def origin(preset: Preset) -> str:
-    """The text: its name, which of a run of the history is its id, and how many sides there are."""
+    """The text: the preset's name (for a run of the history its id), and how many sides there are."""
     return json.dumps([preset.name, len(preset.sides)])
 
 
@@ -40,7 +40,8 @@ def with_count(text: str, count: int) -> str:
 
 
 def filled_from(host: Host, text: str) -> Preset:
-    """With as many sides as there are now. Raises InvalidInput for a run that is no longer in the history."""
+    """The preset, with as many sides as there are now. Raises InvalidInput for a run that is no longer in the
+    history."""
     name, count = _parts(text)
     if presets.exists(name):
         preset = presets.load(name)
@@ -52,30 +53,31 @@ def filled_from(host: Host, text: str) -> Preset:
 
 
 def with_sides(preset: Preset, count: int) -> Preset:
-    """Those beyond its own are like its last one."""
+    """The preset with so many sides; additional ones copy its last."""
     sides = preset.sides
     return preset.model_copy(update={"sides": (sides + sides[-1:] * max(0, count - len(sides)))[:count]})
 
 
 def preset_of(case: Case, base: Preset) -> str | None:
-    """The name of the shipped preset that the fields were filled from, unless something was changed since."""
+    """The name of the shipped preset that the fields were filled from, if nothing was changed since."""
     unchanged = presets.is_shipped(base) and presets.load(base.name).case == case
     return base.name if unchanged else None
 
 
 def stored(host: Host, run_id: str) -> Run | Sweep | None:
-    """What the history has under that id."""
+    """The run or sweep of the history with that id."""
     return host.history.sweep(run_id) or host.history.get(run_id)
 
 
 def as_preset(record: Run | Sweep) -> Preset:
-    """What it was started from: the shipped preset if it is that one still, else one of its own under its id."""
+    """What it was started from: the shipped preset if that is unchanged, else a preset with the record's settings
+    and id."""
     shipped = presets.load(record.preset) if record.preset and presets.exists(record.preset) else None
     if isinstance(record, Sweep):
         case, plan = record.case, record.plan
     else:
         sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in record.sides)
-        # A race has none of its own.
+        # A race has no measurement.
         usual = shipped.measurement if shipped else Measurement()
         case, plan = Case(sides=sides, workload=record.workload, measurement=record.measurement or usual), None
     if shipped is not None and shipped.case == case:

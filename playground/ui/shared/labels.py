@@ -7,7 +7,7 @@ from gradio.i18n import I18nData
 
 from playground.i18n import LOCALES, Locale, locale_of, say
 
-# The messages that `sentence` was called with; the page sends only these.
+# The messages that were passed to `sentence`; the page sends only these.
 I18N = gr.I18n(**{locale: {} for locale in LOCALES})
 
 
@@ -25,5 +25,5 @@ def label(name: str) -> I18nData:
 
 
 def visitor_locale(request: gr.Request | None) -> Locale:
-    """For what the server itself renders."""
+    """The visitor's language, for what the server itself renders."""
     return locale_of(request.headers.get("accept-language") if request else None)

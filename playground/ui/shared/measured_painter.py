@@ -1,6 +1,6 @@
 """A measured run as one page sees it.
 
-Figures are computed when a round has ended and not in between: the page shares the machine with what is measured.
+Figures are computed only when a round has ended: the page shares the machine with what is measured.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class MeasuredPainter(Painter):
         }
 
     def _answers(self, side: SideRecord) -> dict[str, Any] | None:
-        """Of the side's latest trial, to see that it answers what was asked."""
+        """The answers of the side's latest trial, which show whether it answers the prompts."""
         latest = next((trial for trial in reversed(side.trials) if trial.complete), None)
         if latest is None:
             return None

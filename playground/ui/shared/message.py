@@ -1,4 +1,4 @@
-"""What went wrong, as the page says it: under the buttons, and at the field it is about."""
+"""Shows an error on the page: under the buttons, and at the field it is about."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from . import view
 
 @dataclass(frozen=True)
 class FieldPlace:
-    """Where a field is on the page, as selectors: its own, and what unfolds it, outermost first."""
+    """Selectors of a field on the page, and of what unfolds it, outermost first."""
 
     field: str
     folds: tuple[str, ...] = ()
 
 
 def build() -> gr.HTML:
-    """The place under the buttons. Its script takes the message to the field that it names."""
+    """The component under the buttons. Its script moves the message to the field that it names."""
     return gr.HTML(
         html_template='<div class="text">${value}</div>',
         js_on_load=view.asset("message.js"),
@@ -33,6 +33,6 @@ def build() -> gr.HTML:
 
 
 def alert(error: PlaygroundError, locale: Locale, place: FieldPlace | None = None) -> str:
-    """An error as the page shows it. `place`: where it was typed."""
+    """An error as the page shows it. `place`: the field that it is about."""
     at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
     return f'<div class="alert" role="alert"{at}><p>{escape(say_message(error, locale))}</p></div>'

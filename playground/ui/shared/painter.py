@@ -25,7 +25,7 @@ Stage = tuple[str, float | None]
 
 
 class Painter:
-    """Turns a growing run into what one page has not seen yet. One painter a page."""
+    """Turns a growing run into the updates that one page has not seen yet. Each page has its own painter."""
 
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         self._config = config
@@ -59,11 +59,11 @@ class Painter:
         return deploy_html(self._config, side, self._locale, say("deploy.deploy", self._locale))
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
-        """`headline`, `note`, `sides` and what else this mode shows."""
+        """`headline`, `note`, `sides` and whatever else this mode shows."""
         raise NotImplementedError
 
     def _found(self) -> dict[str, Any] | None:
-        """What stands out; of a run under way nothing yet."""
+        """The findings; None while the run is under way."""
         if self._findings is None and self._run.status != "running":
             colours = {side.label: colour for side, colour in zip(self._run.sides, COLOURS, strict=False)}
             items = [
@@ -82,7 +82,7 @@ class Painter:
         return say(f"race.{'queued' if phase == 'waiting' else phase}", self._locale)
 
     def _starting(self, index: int, now: float) -> Stage:
-        """What this side's start is doing, with elapsed time, and a fraction where one is known."""
+        """The stage of this side's start, with elapsed time, and a fraction where one is known."""
         if self._comparison is None:
             return "", None
         progress = self._comparison.live.progress[index]
@@ -93,12 +93,12 @@ class Painter:
         return f"{name} · {elapsed}", progress.fraction
 
     def _side(self, index: int) -> dict[str, Any]:
-        """Its name, whole or not."""
+        """The side's label, its method and its colour."""
         side = self._run.sides[index]
         return {"label": side.label, "method": _method(side, self._locale), "colour": COLOURS[index]}
 
     def _place(self, side: SideRecord, *marks: str) -> str:
-        """Where it runs, with these marks; of an attached endpoint also what can't be known."""
+        """Where the side runs, with these marks; for an attached endpoint also what can't be known."""
         place = " · ".join(part for part in (side.placement, *marks) if part)
         known = [say_message(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
         return " · ".join([place, *known])
@@ -118,13 +118,13 @@ class Painter:
         }
 
     def _asked(self) -> list[tuple[str, str]]:
-        """What was asked and of what, for somebody who opens the run later."""
+        """The prompts and the settings of the run, for a reader who opens it later."""
         run, locale = self._run, self._locale
         asked: list[tuple[str, str]] = []
         if run.measurement is None or run.measurement.prompts is None:
             asked += [(turn.role, turn.content) for turn in run.workload.conversation]
         elif isinstance(run.measurement.prompts, str):
-            # The name alone of what somebody uploaded.
+            # Only the name of an uploaded file, without its folder.
             asked.append((say("measure.prompts", locale), Path(run.measurement.prompts).name))
         else:
             asked.append((say("measure.prompts_synthetic", locale), _listed(run.measurement.prompts)))
@@ -145,7 +145,7 @@ def _listed(model: BaseModel) -> str:
 
 
 def _settings(side: SideRecord) -> str:
-    """What answered, in a few words each."""
+    """The side's model and settings in a few words."""
     settings = side.settings
     if isinstance(settings, AttachedEndpoint):
         return ", ".join([settings.model, settings.base_url, settings.api])

@@ -20,7 +20,7 @@ from playground.runs.comparison import Comparison
 
 from .painter import Painter, Stage
 
-# Repaints whose tokens are sent again, in case the page skipped one.
+# How many repaints send the same tokens, in case the page skips one.
 OVERLAP = 10
 FACTS_INTERVAL_S = 0.25
 SILENCE_S = 5.0
@@ -102,7 +102,7 @@ class RacePainter(Painter):
         }
 
     def _legend(self, index: int) -> list[tuple[str, str]]:
-        """Never on a side without speculation: nothing is coloured there."""
+        """The legend of the colours; None on a side without speculation, where nothing is coloured."""
         answer = self._answers[index]
         if not self._run.sides[index].settings.speculates or not answer.spans:
             return []
@@ -133,12 +133,12 @@ class _Answer:
         return {"from": start, "spans": self.spans[start:], "reset": reset}
 
     def _grow(self) -> bool:
-        """Take in new chunks; True if the engine's step record then gave tokens another source than estimated."""
+        """Take in new chunks; True if the engine's step record changed the estimated source of earlier tokens."""
         if not self._side.requests:
             return False
         trace = self._side.requests[0]
         for chunk in trace.chunks[self._chunks_done :]:
-            # Without a count of tokens nothing is known of this chunk and those after it.
+            # Without a count of tokens, the sources of this chunk's and all later tokens are unknown.
             self._counted = self._counted and chunk.tokens is not None
             flags = estimated_in_chunk(self._chunks_done, chunk.tokens or 0) if self._counted else []
             self._flags += flags
@@ -147,7 +147,7 @@ class _Answer:
         return self._settle(trace)
 
     def _settle(self, trace: RequestTrace) -> bool:
-        """Once, when the request has ended."""
+        """Called once, when the request has ended."""
         if self._examined or not trace.ended or not self._counted:
             return False
         self._examined = True

@@ -1,4 +1,4 @@
-"""What a run looks like: the panes and the charts, live or from the history."""
+"""How a run is displayed: the panes and the charts, live or from the history."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def asset(name: str) -> str:
 
 def panes(elem_id: str | None = None, *, applies: bool = False) -> gr.HTML:
     """The component that shows a run's sides. `applies`: a click on a remedy's change is an event."""
-    # One body: what they share, then each mode's own, then what puts a value in.
+    # One script: shared functions, then each mode's, then the code that inserts a value.
     script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view"))
     return gr.HTML(
         html_template=PANES, js_on_load=script, apply_default_css=False, elem_id=elem_id, applies=applies
@@ -68,14 +68,14 @@ def chart_grid() -> gr.HTML:
 
 
 def emptied_by(text: gr.HTML, fields: Iterable[Any], buttons: Iterable[gr.Button]) -> None:
-    """Empty `text` once what a field holds has changed, whoever changed it, or one of the buttons was clicked: it
-    spoke of what was there before."""
+    """Empty `text` once a field's value has changed, by a visitor or an event, or one of the buttons was clicked,
+    since the text was about the earlier values."""
     events = [*(field.change for field in fields), *(button.click for button in buttons)]
     gr.on(events, None, None, text, js="() => ''", show_progress="hidden")
 
 
 def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> Painter:
-    """For a run under way, or without a comparison for one from the history."""
+    """The painter of a run: under way if there is a comparison, else from the history."""
     kind = RacePainter if run.mode == "race" else MeasuredPainter
     return kind(config, run, locale, comparison)
 

@@ -1,4 +1,4 @@
-"""What the buttons of the What-if tab do."""
+"""The events of the What-if tab's buttons."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from . import view as sweep_view
 from .painter import SweepPainter, progress
 from .tab import KnobFields, SweepTab
 
-# Seconds between repaints: what is measured needs the processor.
+# Seconds between repaints, since the measurement needs the processor.
 REPAINT_S = 1.0
 ENDED = ("done", "running")
 
 
 class BadKnob(Exception):
-    """What is wrong with one knob's fields."""
+    """An error in one knob's fields."""
 
     def __init__(self, fields: KnobFields, error: InvalidInput) -> None:
         super().__init__(error)
@@ -87,7 +87,7 @@ class Sweeps:
         return sweep_tab.filling(self._tab, presets.load(preset))
 
     def arrive(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        """What the Compare tab holds now, what runs, and what could go on."""
+        """Update the tab when it is opened: what the Compare tab holds, what runs, and what can be resumed."""
         tab, locale = self._tab, visitor_locale(request)
         running = self._running()
         updates: dict[Any, Any] = {
@@ -126,7 +126,7 @@ class Sweeps:
             return self._refused(error, locale)
 
     async def go_on(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        """With what is left of a sweep of the history, within the minutes that the page says."""
+        """Resume a sweep of the history, within the minutes that the page says."""
         locale, chosen = visitor_locale(request), inputs[self._tab.unfinished] or ""
         try:
             budget_s = _budget_s(inputs[self._tab.minutes])
@@ -150,7 +150,7 @@ class Sweeps:
         return {**self._messages(None, locale), **self._following(), **updates}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
-        """A sweep that another page started can be watched."""
+        """Show the error. A sweep that another page started can be watched."""
         updates = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
         return {**self._messages(error, locale), **updates}
 
@@ -167,7 +167,7 @@ class Sweeps:
     async def paint(self, sweep_id: str, request: gr.Request) -> AsyncIterator[Any]:
         sweep_run, locale, tab = self._followed(sweep_id), visitor_locale(request), self._tab
         if sweep_run is None:
-            # A generator that yields nothing would empty its outputs.
+            # Yield once: a generator that yields nothing would empty its outputs.
             yield gr.skip()
             return
         painter = SweepPainter(self._host.config, sweep_run.sweep, locale)
@@ -179,7 +179,8 @@ class Sweeps:
             await asyncio.sleep(0 if finished else REPAINT_S)
 
     def ended(self, request: gr.Request) -> dict[Any, Any]:
-        """The sweep that this page follows, if any; another one may be running."""
+        """Update the tab once the sweep that this page follows has ended, if it follows one; another may be
+        running."""
         tab, usable = self._tab, gr.update(interactive=True)
         updates = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
         updates |= self._unfinished(visitor_locale(request))
@@ -217,7 +218,7 @@ class Sweeps:
         }
 
     def _messages(self, error: PlaygroundError | BadKnob | None, locale: Locale) -> dict[Any, Any]:
-        """What is wrong, beside the fields that it is about."""
+        """The errors, beside the fields that they are about."""
         messages: dict[Any, Any] = {self._tab.message: "", **{fields.message: "" for fields in self._tab.knobs}}
         if isinstance(error, BadKnob):
             messages[error.fields.message] = alert(error.error, locale)
@@ -226,7 +227,7 @@ class Sweeps:
         return messages
 
     def _read(self, inputs: Mapping[Any, Any]) -> Sweep:
-        """Raises InvalidInput, or BadKnob where one knob's fields are to blame."""
+        """Raises InvalidInput, or BadKnob for an error in one knob's fields."""
         case, base = compare_tab.read(self._compare, self._host, inputs)
         search = bool(inputs[self._tab.search])
         filled = [
@@ -243,14 +244,14 @@ class Sweeps:
 
 
 def _knob(fields: KnobFields, inputs: Mapping[Any, Any], case: Case, search: bool) -> Knob:
-    """One knob, tried on its own. Raises BadKnob."""
+    """One knob, validated alone. Raises BadKnob."""
     name = (inputs[fields.name] or "").strip()
     try:
         if not name:
             raise InvalidInput("whatif.no_knob")
         values = parsed_values(name, inputs[fields.values] or "")
         if name == "prompts" and not {*values} <= {*prompts.names()}:
-            # Visitors may name what is built in, and no file of this machine.
+            # Visitors may name built-in prompts, and no file of this machine.
             raise InvalidInput("whatif.only_sets", known=", ".join(prompts.names()))
         knob = Knob(name=name, values=values, side=inputs[fields.side] or None)
         points_of(SweepPlan(knobs=(knob,), search=search), case)
@@ -271,7 +272,7 @@ def _label(summary: Summary, locale: Locale) -> str:
 
 
 def _plan(sweep: Sweep, estimate: Estimate, locale: Locale) -> str:
-    """What it will take, and the points in the order in which they are measured."""
+    """How long the sweep will take, and the points in the order of measurement."""
     sentences = "".join(f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in plan_sentences(estimate))
     if sweep.plan.search:
         return sentences

@@ -1,4 +1,4 @@
-"""What a page shows of a sweep: what it comes to, its points in a table, its charts."""
+"""A sweep as a page shows it: its conclusions, a table of its points, its charts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from playground.runs.comparison import Comparison
 from playground.runs.sweep import SweepRun
 from playground.ui.shared.deploy import deploy_html
 
-# Of the time, the share that painting a sweep under way may take from what is measured.
+# The largest share of the time that painting a sweep under way may use, since it competes with the measurement.
 SHARE = 0.05
 
 
 class SweepPainter:
-    """Paints again only when a point has settled, and large sweeps not after each: predictions take their time."""
+    """Repaints only when a point has settled, and for large sweeps not after each one: predictions take time."""
 
     def __init__(self, config: Config, sweep: Sweep, locale: Locale) -> None:
         self._config = config
@@ -60,7 +60,7 @@ class SweepPainter:
         return outcome + self._deploy(analysis)
 
     def _deploy(self, analysis: SweepAnalysis) -> str:
-        """What starts the recommended engine elsewhere."""
+        """The snippets that start the recommended engine elsewhere."""
         side = analysis.recommended_side if analysis.sweep.status != "running" else None
         if side is None:
             return ""
@@ -68,14 +68,14 @@ class SweepPainter:
         return deploy_html(self._config, side, self._locale, title)
 
     def _table(self, analysis: SweepAnalysis) -> str:
-        """As the list of runs wants it: a row opens its point's run."""
+        """The table's value. A row opens its point's run."""
         headers, rows = point_table(analysis, self._locale)
         listed = [{"id": point.run_id, "cells": cells} for point, cells in zip(analysis.listed, rows, strict=True)]
         return json.dumps({"headers": headers, "rows": listed})
 
 
 def _without_running(sweep: Sweep) -> Sweep:
-    """Without the run under way: half a point would pass for a whole one."""
+    """The sweep without the run under way: an incomplete point would look complete."""
     points = [
         PointRecord(point.number, point.values)
         if point.run is not None and point.run.status == "running"
@@ -86,11 +86,11 @@ def _without_running(sweep: Sweep) -> Sweep:
 
 
 def progress(sweep_run: SweepRun, locale: Locale) -> str:
-    """Which point is under way and what it does, and how long the others will take."""
+    """The point under way and its state, and how long the others will take."""
     sweep, current = sweep_run.sweep, sweep_run.current
     if sweep_run.finished:
         return ""
-    # Between two points the last comparison has ended and the next is not made yet.
+    # Between two points the last comparison has ended and the next does not exist yet.
     if current is not None and current.live.phase == "finished":
         current = None
     done, count = sum(point.settled for point in sweep.points), sweep.plan.most_explored

@@ -1,4 +1,4 @@
-"""The What-if tab: which knobs to turn and how far, the plan, the buttons, and the sweep's results."""
+"""The What-if tab: the knobs to vary and their values, the plan, the buttons, and the sweep's results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .view import SweepView
 MINUTES = 30
 # By the knob's number.
 KNOB_INFO = ("whatif_knob_info", "whatif_second_info", "whatif_further_info", "whatif_further_info")
-# What most people vary, by the group that it belongs to; any other name can be typed.
+# The knobs most often varied, by group; any other name can be typed.
 GROUPS: dict[str, Sequence[str]] = {
     "speculation": (*ALIASES, ACCEPTANCE, *sorted(SPECULATION - set(ALIASES.values()))),
     "workload": tuple(WORKLOAD_KNOBS),
@@ -32,7 +32,7 @@ GROUPS: dict[str, Sequence[str]] = {
 
 @dataclass
 class KnobFields:
-    """One knob; `message` says what is wrong with it. `row` holds the fields."""
+    """The fields of one knob. `message` says what is wrong with them; `row` holds the fields."""
 
     row: gr.Row
     name: gr.Dropdown
@@ -69,13 +69,13 @@ class SweepTab:
         return {*self.filled(), self.unfinished}
 
     def filled(self) -> list[Any]:
-        """What a visitor fills in, and `filling` may change."""
+        """The fields that a visitor fills in and `filling` may change."""
         fields = [part for knob in self.knobs for part in (knob.name, knob.side, knob.values)]
         return [*fields, self.search, self.minutes]
 
 
 def build(tab: gr.Tab, preset: Preset) -> SweepTab:
-    """All components, filled with what the preset wants to vary."""
+    """All components, filled with the preset's sweep."""
     plan = preset.sweep or SweepPlan(knobs=(Knob(name="k", values=(1, 2, 3, 5, 8)),), budget_s=60 * MINUTES)
     base = gr.HTML(apply_default_css=False, elem_id="sweep-base")
     knobs = [_knob(number, plan) for number in range(MOST_SEARCHED)]
@@ -134,7 +134,7 @@ def _knob(number: int, plan: SweepPlan) -> KnobFields:
             min_width=220,
             elem_id=f"knob-{number + 1}",
         )
-        # Which sides there are is known when the tab is opened.
+        # The sides are known only when the tab is opened.
         whose = gr.Dropdown(
             [("", ""), (side, side)] if side else [("", "")],
             value=side,
@@ -157,7 +157,7 @@ def _knob(number: int, plan: SweepPlan) -> KnobFields:
 
 
 def choices(locale: Locale) -> list[tuple[str, str]]:
-    """(what is shown, name): each name with its group."""
+    """(text, name) of each name, with its group."""
     named = [
         (f"{name} · {say(f'whatif.{group}', locale)}", name) for group, names in GROUPS.items() for name in names
     ]
@@ -165,7 +165,8 @@ def choices(locale: Locale) -> list[tuple[str, str]]:
 
 
 def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
-    """What a preset wants to vary; one that wants nothing empties the knobs and leaves the rest."""
+    """The updates that put a preset's sweep into the tab; a preset without one empties the knobs and leaves the
+    rest."""
     plan = preset.sweep
     filled: dict[Any, Any] = {tab.minutes: plan.budget_s / 60, tab.search: plan.search} if plan else {}
     for number, fields in enumerate(tab.knobs):
@@ -175,7 +176,7 @@ def filling(tab: SweepTab, preset: Preset) -> dict[Any, Any]:
 
 
 def _texts(knobs: Sequence[Knob]) -> tuple[str, str, str]:
-    """The first of the knobs, if there is one, as the fields show it: name, side, values."""
+    """The first knob, if there is one, as the fields show it: name, side, values."""
     if not knobs:
         return "", "", ""
     knob = knobs[0]

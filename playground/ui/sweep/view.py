@@ -31,7 +31,7 @@ class SweepView:
         return [self.outcome, self.points, self.charts]
 
     def changes(self, painter: SweepPainter) -> dict[Any, Any]:
-        """What has changed since the painter painted last."""
+        """What has changed since the painter last painted."""
         painted = painter.paint()
         return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
 
@@ -44,7 +44,7 @@ class SweepView:
 
 
 def build(elem_id: str) -> SweepView:
-    """`elem_id`: of the table of points."""
+    """The components. `elem_id`: of the table of points."""
     script = "\n".join(view.asset(f"{name}.js") for name in ("parts", "deploy"))
     outcome = gr.HTML(js_on_load=script, apply_default_css=False)
     return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
@@ -57,10 +57,8 @@ def wire(
     charts: gr.HTML,
     offered: Mapping[gr.HTML, Offers] | None = None,
 ) -> None:
-    """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts.
-
-    `offered`: what else follows from the run that is open.
-    """
+    """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts. `offered`:
+    further updates that depend on the opened run."""
     more = offered or {}
 
     def opened(event: gr.EventData, request: gr.Request) -> Any:
@@ -71,7 +69,7 @@ def wire(
         return {**values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):
-        # What was opened lies below the charts.
+        # The opened run is displayed below the charts.
         clicked.click(opened, None, [panes, charts, *more], show_progress="minimal", concurrency_limit=None).then(
             None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()"
         )
