@@ -81,10 +81,10 @@ def round_lines(run: Run) -> list[str]:
     return [
         say(
             "measured.round",
-            number=each.number + 1,
-            values=", ".join(f"{label} {_number(each.values[label])} {unit}" for label in each.order),
+            number=completed.number + 1,
+            values=", ".join(f"{label} {_number(completed.values[label])} {unit}" for label in completed.order),
         )
-        for each in rounds_of(run)
+        for completed in rounds_of(run)
     ]
 
 

@@ -67,6 +67,6 @@ def _export(arguments: argparse.Namespace) -> int:
     # Imported here, because it draws charts, and other verbs should not wait for plotting.
     from playground.report.export import exported
 
-    kept = _history().sweep(arguments.id) or _run(arguments.id)
-    print(exported(kept, arguments.format), end="")
+    record = _history().sweep(arguments.id) or _run(arguments.id)
+    print(exported(record, arguments.format), end="")
     return 0

@@ -55,16 +55,16 @@ def _lines(beginning: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
-    given: dict[str, object] = {"model": target, **settings.knobs.overrides()}
+    arguments: dict[str, object] = {"model": target, **settings.knobs.overrides()}
     if settings.speculates:
-        given["speculative_config"] = settings.speculation.config(draft)
+        arguments["speculative_config"] = settings.speculation.config(draft)
     if settings.trust_remote_code:
-        given["trust_remote_code"] = True
+        arguments["trust_remote_code"] = True
     served = list(settings.extra_flags)
     if (settings.knobs.data_parallel_size or 1) > 1:
         # LLM() refuses more than one replica in one process.
-        served += ["--data-parallel-size", str(given.pop("data_parallel_size"))]
-    keywords = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        served += ["--data-parallel-size", str(arguments.pop("data_parallel_size"))]
+    keywords = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return "\n".join(
         [
             "from vllm import LLM",

@@ -19,15 +19,15 @@ from .sweep_table import sweep_csv
 Format = Literal["json", "csv", "html"]
 
 
-def exported(kept: Run | Sweep, form: Format, locale: Locale = "en") -> str:
+def exported(record: Run | Sweep, form: Format, locale: Locale = "en") -> str:
     """The file's text."""
-    if isinstance(kept, Sweep):
+    if isinstance(record, Sweep):
         if form == "json":
-            return json_text(sweep_document(SweepAnalysis.of(kept), locale))
-        return sweep_csv(SweepAnalysis.of(kept)) if form == "csv" else sweep_html(kept, locale)
+            return json_text(sweep_document(SweepAnalysis.of(record), locale))
+        return sweep_csv(SweepAnalysis.of(record)) if form == "csv" else sweep_html(record, locale)
     if form == "json":
-        return json_text(compare_document(kept, locale))
-    return run_csv(kept) if form == "csv" else html_report(kept, locale)
+        return json_text(compare_document(record, locale))
+    return run_csv(record) if form == "csv" else html_report(record, locale)
 
 
 def run_csv(run: Run) -> str:
@@ -37,7 +37,7 @@ def run_csv(run: Run) -> str:
     for side in run.sides:
         for trial in side.trials:
             for number, trace in enumerate(trial.requests):
-                one = [run.id, side.label, trial.round, number, trace.sent_ms]
+                request = [run.id, side.label, trial.round, number, trace.sent_ms]
                 for index, chunk in enumerate(trace.chunks):
-                    rows.append([*one, index, chunk.ms, chunk.tokens, chunk.text])
+                    rows.append([*request, index, chunk.ms, chunk.tokens, chunk.text])
     return csv_text(rows)

@@ -54,14 +54,14 @@ def _started_from(sweep: Sweep) -> Iterable[str]:
         yield f"<p>{escape(' · '.join([str(run.machine.get('cpu', '-')), *names]))}</p>"
 
 
-def _page(kept: Run | Sweep, body: Iterable[str], figures: Mapping[str, Chart], locale: Locale) -> str:
+def _page(record: Run | Sweep, body: Iterable[str], figures: Mapping[str, Chart], locale: Locale) -> str:
     import plotly.graph_objects as go
 
-    status = escape(say(f"race.{kept.status}", locale))
-    parts = [f"<h1>{escape(kept.id)}</h1><p>{escape(kept.created_at)} · {status}</p>", *body]
+    status = escape(say(f"race.{record.status}", locale))
+    parts = [f"<h1>{escape(record.id)}</h1><p>{escape(record.created_at)} · {status}</p>", *body]
     for number, figure in enumerate(figures.values()):
         parts.append(go.Figure(figure).to_html(full_html=False, include_plotlyjs=number == 0))
-    head = f"<meta charset='utf-8'><title>{escape(kept.id)}</title><style>{STYLE}</style>"
+    head = f"<meta charset='utf-8'><title>{escape(record.id)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
 
 

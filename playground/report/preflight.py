@@ -77,4 +77,4 @@ def _change(change: Change, locale: Locale) -> str:
 
 
 def _joined(message_id: str, texts: Iterable[str], locale: Locale) -> str:
-    return reduce(lambda one, other: say(message_id, locale, one=one, other=other), texts)
+    return reduce(lambda before, text: say(message_id, locale, one=before, other=text), texts)

@@ -119,7 +119,7 @@ def _renamed(definitions: dict[str, Any]) -> dict[str, Any]:
     names = {name: SNAKE.sub("_", name.removesuffix("Document")).lower() for name in definitions}
     assert len(set(names.values())) == len(names)
     text = json.dumps({names[name]: definition for name, definition in definitions.items()})
-    renamed = re.sub(r"(?<=#/\$defs/)\w+", lambda found: names[found[0]], text)
+    renamed = re.sub(r"(?<=#/\$defs/)\w+", lambda match: names[match[0]], text)
     return dict(sorted(json.loads(renamed).items()))
 
 

@@ -150,11 +150,11 @@ async def _model(config: Config, name: str, python: Path, progress: RunProgress)
 async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) -> dict[int, Engine]:
     """The engines, by the index of the side. Raises EngineFailed if one did not start."""
     live.phase = "starting"
-    indices, wanted = list(requests), list(requests.values())
-    reused = {request.name for request in wanted if pool.live(request)}
-    outcomes = await pool.provide(wanted, lambda number, stage: live.progress[indices[number]].advance(stage))
+    indices, ordered = list(requests), list(requests.values())
+    reused = {request.name for request in ordered if pool.live(request)}
+    outcomes = await pool.provide(ordered, lambda number, stage: live.progress[indices[number]].advance(stage))
     engines: dict[int, Engine] = {}
-    for index, request, outcome in zip(indices, wanted, outcomes, strict=True):
+    for index, request, outcome in zip(indices, ordered, outcomes, strict=True):
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
             _blame(live, index, outcome)

@@ -88,15 +88,18 @@ class Measured(RunSession):
             sampling = self._run.workload.sampling
             self._run.outputs = await self._checked(
                 "checking",
-                lambda heard: answers.examine(endpoints, conversations, sampling, sides_answers, timeout_s, heard),
+                lambda on_progress: answers.examine(
+                    endpoints, conversations, sampling, sides_answers, timeout_s, on_progress
+                ),
             )
         if self._plan.check_accuracy:
             self._run.accuracy = await self._checked(
-                "scoring", lambda heard: accuracy.examine(endpoints, timeout_s, heard)
+                "scoring", lambda on_progress: accuracy.examine(endpoints, timeout_s, on_progress)
             )
         if (plan := self._plan.harness) is not None:
             self._run.harness = await self._checked(
-                "evaluating", lambda heard: harness.examine(plan, self._run, endpoints, timeout_s, heard)
+                "evaluating",
+                lambda on_progress: harness.examine(plan, self._run, endpoints, timeout_s, on_progress),
             )
 
     async def _checked(

@@ -79,9 +79,12 @@ def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, samp
     """Check engines whose placement is known already. Engines start in this order."""
     facts: dict[str, Partner | Message] = {}
     drafted = {
-        name for each in engines if each.settings.draft for name in (each.settings.target, each.settings.draft)
+        name
+        for engine in engines
+        if engine.settings.draft
+        for name in (engine.settings.target, engine.settings.draft)
     }
-    for name in {name for each in engines for name in (each.settings.target, each.settings.draft) if name}:
+    for name in {name for engine in engines for name in (engine.settings.target, engine.settings.draft) if name}:
         try:
             facts[name] = inspection.read(config, name, tokens=name in drafted)
         except PlaygroundError as error:
@@ -94,9 +97,9 @@ def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, samp
         before = [
             check.need
             for other, check in zip(engines, checks, strict=False)
-            if check.need is not None and _meet(engine.placement, other.placement)
+            if check.need is not None and _share_memory(engine.placement, other.placement)
         ]
-        sharing = sum(_meet(engine.placement, other.placement) for other in engines)
+        sharing = sum(_share_memory(engine.placement, other.placement) for other in engines)
         place = engine_fit.DeviceRoom(
             _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
         )
@@ -150,12 +153,12 @@ def _check(
 
 
 def _known(facts: dict[str, Partner | Message], name: str) -> tuple[Partner, Message | None]:
-    found = facts[name]
-    if isinstance(found, Message):
-        return Partner(None, None), found
-    if found.model is None:
-        return found, Message("preflight.unknown_shape", {"name": name})
-    return found, None
+    partner = facts[name]
+    if isinstance(partner, Message):
+        return Partner(None, None), partner
+    if partner.model is None:
+        return partner, Message("preflight.unknown_shape", {"name": name})
+    return partner, None
 
 
 def _splits(target: Partner | Message, host: Machine) -> tuple[int, ...]:
@@ -166,9 +169,9 @@ def _splits(target: Partner | Message, host: Machine) -> tuple[int, ...]:
     return tuple(size for size in (2, 4, 8) if size <= len(host.gpus) and heads % size == 0)
 
 
-def _meet(one: Placement, other: Placement) -> bool:
+def _share_memory(first: Placement, second: Placement) -> bool:
     """Whether two engines take from the same memory."""
-    return one.device == other.device and (one.device == "cpu" or bool(set(one.gpus) & set(other.gpus)))
+    return first.device == second.device and (first.device == "cpu" or bool(set(first.gpus) & set(second.gpus)))
 
 
 def _device(config: Config, placement: Placement, host: Machine) -> Device:

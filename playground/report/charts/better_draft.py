@@ -7,7 +7,7 @@ from html import escape
 from playground.domain.speculation.theory import better_draft, break_even_acceptance, known_cost
 from playground.i18n import say
 
-from .chart import COLOURS, Chart, line, with_long_legend, with_one
+from .chart import COLOURS, Chart, line, with_equality_line, with_long_legend
 from .sweep_context import SweepContext
 
 RATES = [step / 20 for step in range(21)]
@@ -36,4 +36,4 @@ def better_drafts(context: SweepContext) -> dict[str, Chart]:
             "customdata": [context.run_id(number)],
             "marker": {"color": COLOURS[colour], "size": 10},
         }
-    return {"better_draft": with_one(with_long_legend(figure, len(groups)))} if figure["data"] else {}
+    return {"better_draft": with_equality_line(with_long_legend(figure, len(groups)))} if figure["data"] else {}

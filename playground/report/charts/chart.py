@@ -69,10 +69,10 @@ def as_share(figure: Chart) -> Chart:
     return figure
 
 
-def with_one(figure: Chart) -> Chart:
+def with_equality_line(figure: Chart) -> Chart:
     """Add the line at which two sides are equally good."""
-    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
-    figure["layout"]["shapes"] = [{**one, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
+    shape = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    figure["layout"]["shapes"] = [{**shape, "line": {"color": "rgba(128,128,128,.9)", "width": 1}}]
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from playground.domain.sweep.result import LATENCIES, PointResult, SideResult
 
-from .chart import COLOURS, Chart, with_one
+from .chart import COLOURS, Chart, with_equality_line
 from .knob_axis import KnobAxis
 from .sweep_context import SweepContext
 
@@ -75,7 +75,7 @@ def speed_up(context: SweepContext, axis: KnobAxis) -> Chart:
         ]
         _add(figure, context, axis, index, label, placed)
         _add_predicted(figure, context, axis, index, label)
-    return context.finished(with_one(figure), axis)
+    return context.finished(with_equality_line(figure), axis)
 
 
 def _add(

@@ -17,7 +17,7 @@ from playground.domain.stats.rounds import Round, rounds_of
 from playground.domain.stats.verdicts import compare
 from playground.i18n import Locale, say
 
-from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, with_one
+from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, with_equality_line
 
 # Samples that a chart draws of each side: enough for its width in pixels.
 SAMPLES = 500
@@ -78,14 +78,14 @@ def speed_up(run: Run, rounds: Sequence[Round], locale: Locale) -> Chart:
     baseline, *others = [side.label for side in run.sides]
     for index, side in enumerate(others, start=1):
         ratios = [
-            (each.number + 1, ratio)
-            for each in rounds
-            if (ratio := compare([each.values], side, baseline, run.workload.objective).speed_up) is not None
+            (completed.number + 1, ratio)
+            for completed in rounds
+            if (ratio := compare([completed.values], side, baseline, run.workload.objective).speed_up) is not None
         ]
         if ratios:
             _add_ratios(figure, index, side, ratios, locale)
             _add_target(figure, index, ratios, run, locale)
-    return noted(_by_number(with_one(figure), len(rounds)), "chart.no_round", locale)
+    return noted(_by_number(with_equality_line(figure), len(rounds)), "chart.no_round", locale)
 
 
 def _add_ratios(figure: Chart, index: int, side: str, ratios: Sequence[tuple[int, float]], locale: Locale) -> None:
@@ -143,17 +143,17 @@ def _add_target(figure: Chart, index: int, ratios: Sequence[tuple[int, float]], 
 def by_round(run: Run, rounds: Sequence[Round], locale: Locale) -> Chart:
     """The deciding figure of each side by round: a drift is visible here."""
     figure = empty(f"chart.by_{run.workload.objective}", "chart.round", f"chart.{run.workload.objective}", locale)
-    numbers = [each.number + 1 for each in rounds]
+    numbers = [completed.number + 1 for completed in rounds]
     for index, side in enumerate(run.sides):
-        values = [each.values[side.label] for each in rounds]
+        values = [completed.values[side.label] for completed in rounds]
         if any(value is not None for value in values):
             line(figure, side.label, index, numbers, values, mode="lines+markers")
     return noted(_by_number(figure, len(rounds)), "chart.no_round", locale)
 
 
 def _by_number(figure: Chart, rounds: int) -> Chart:
-    shown = max(rounds, MIN_ROUNDS)
-    figure["layout"]["xaxis"] |= {"range": [0.5, shown + 0.5], "dtick": ceil(shown / 12), "tick0": 1}
+    last = max(rounds, MIN_ROUNDS)
+    figure["layout"]["xaxis"] |= {"range": [0.5, last + 0.5], "dtick": ceil(last / 12), "tick0": 1}
     return figure
 
 
@@ -195,8 +195,8 @@ def _sampled(
             points = list(_points(side, reading))
             if any(value is not None for _, value in points):
                 label = f"{side.label} · {say(f'chart.{name}', locale)}" if name else side.label
-                seconds, said = zip(*points, strict=True)
-                line(figure, label, index, seconds, said, dash=dash)
+                seconds, values = zip(*points, strict=True)
+                line(figure, label, index, seconds, values, dash=dash)
     sampled = any(side.samples for side in run.sides)
     return noted(figure, nothing if sampled else "chart.waiting", locale)
 

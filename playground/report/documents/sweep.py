@@ -59,8 +59,7 @@ class SweepDocument(TypedDict):
     search: bool
     """True: looks for the best values; most points are never measured."""
     synthetic: bool
-    """True: the engine accepted as many drafts as it was configured to; the speed is real, the text means
-    nothing."""
+    """True: the engine accepted a prescribed share of drafts; the speed is real, the text means nothing."""
     knobs: Annotated[list[KnobDocument], Field(min_length=1, max_length=4)]
     points: list[PointDocument]
     recommended: RecommendedDocument

@@ -14,7 +14,7 @@ from .side_view import Finding, SideView
 HALF = 0.5
 # In fewer samples than these, requests wait for their prompts' turn, not for a place in the batch.
 LEAST_SAMPLES = 5
-HELD_SHARE = 0.2
+AT_LIMIT_SHARE = 0.2
 # The KV cache is allocated in blocks, so a cache without room for another request is rarely at exactly 1.
 FULL = 0.95
 # The claim `short_requests` mixes answers of 100 and 1000 tokens: four times the usual is more like its long than
@@ -39,13 +39,13 @@ def batch_limit(side: SideView) -> Finding | None:
     """
     if side.engine is None or len(side.busy) < LEAST_SAMPLES or side.profile is None:
         return None
-    most_ran = max(counters.running or 0 for counters in side.busy)
-    limit = side.engine.knobs.max_num_seqs or most_ran
-    held = [counters for counters in side.busy if counters.waiting and (counters.running or 0) >= limit]
+    peak = max(counters.running or 0 for counters in side.busy)
+    limit = side.engine.knobs.max_num_seqs or peak
+    at_limit = [counters for counters in side.busy if counters.waiting and (counters.running or 0) >= limit]
     usage = max(counters.kv_cache_usage or 0 for counters in side.busy)
-    if len(held) < HELD_SHARE * len(side.busy) or usage > HALF:
+    if len(at_limit) < AT_LIMIT_SHARE * len(side.busy) or usage > HALF:
         return None
-    waiting = median(counters.waiting or 0 for counters in held)
+    waiting = median(counters.waiting or 0 for counters in at_limit)
     higher = Change("knobs.max_num_seqs", min(2 * limit, side.profile.peak))
     params = {"limit": limit, "waiting": waiting, "usage": usage, "higher": higher.value}
     return side.finding("batch_limit", params, higher)

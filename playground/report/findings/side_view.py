@@ -87,6 +87,6 @@ class SideView:
         interval."""
         if self.plain is None:
             return None
-        values = [each.values for each in self.rounds(objective)]
+        values = [completed.values for completed in self.rounds(objective)]
         verdict = compare(values, self.label, self.plain, objective)
         return verdict if verdict.interval is not None else None

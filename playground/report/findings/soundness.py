@@ -35,14 +35,14 @@ def failed_requests(side: SideView) -> Finding | None:
 def cold_start(side: SideView) -> Finding | None:
     """The first round is far worse than the usual one. The articles: without a warm-up figures are too low."""
     objective = side.run.workload.objective
-    values = [each.values[side.label] for each in side.rounds(objective)]
+    values = [completed.values[side.label] for completed in side.rounds(objective)]
     sign = 1 if objective in LOWER_IS_BETTER else -1
     slowness = [sign * log(value) for value in values if value]
     first, others = slowness[:1], slowness[1:]
     if len(slowness) < len(values) or len(others) < LEAST_OTHERS or first[0] <= max(others):
         return None
-    behind = exp(first[0] - median(others))
-    return side.finding("cold_start", {"times": behind, "rounds": len(values)}) if behind >= COLD else None
+    slowdown = exp(first[0] - median(others))
+    return side.finding("cold_start", {"times": slowdown, "rounds": len(values)}) if slowdown >= COLD else None
 
 
 def drift(side: SideView) -> Finding | None:

@@ -122,8 +122,8 @@ def sweep_findings(side: str, points: Sequence[SpeculationPoint]) -> list[Findin
     known = [(point.interval, point) for point in points if point.interval is not None]
     if not known:
         return []
-    best_interval, best = max(known, key=lambda each: each[1].speed_up)
-    interval, longest = max(known, key=lambda each: each[1].k)
+    best_interval, best = max(known, key=lambda candidate: candidate[1].speed_up)
+    interval, longest = max(known, key=lambda candidate: candidate[1].k)
     if longest.k == best.k or interval[1] >= best_interval[0]:
         return []
     params = {

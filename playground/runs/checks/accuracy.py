@@ -65,13 +65,15 @@ async def examine(
     questions = tasks()
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(AnswerClient(endpoint, timeout_s)) for endpoint in sides]
-        answers = await together([_said(server, task) for server in servers for task in questions], on_progress)
+        answers = await together(
+            [_answer_to(server, task) for server in servers for task in questions], on_progress
+        )
     count = len(questions)
     rows = tuple(tuple(answers[start : start + count]) for start in range(0, len(answers), count))
     return AccuracyEvidence(questions, rows)
 
 
-async def _said(server: AnswerClient, task: Task) -> str | None:
+async def _answer_to(server: AnswerClient, task: Task) -> str | None:
     content = await server.answer(_conversation(task.question), GREEDY)
     if content is None:
         return None

@@ -72,19 +72,19 @@ class SideResults:
 
 
 class HarnessFailed(Exception):
-    """The harness ended without results. `said` holds the last lines that it printed."""
+    """The harness ended without results. `lines` holds the last lines that it printed."""
 
-    def __init__(self, said: Iterable[str], exit_code: int = 1) -> None:
+    def __init__(self, lines: Iterable[str], exit_code: int = 1) -> None:
         super().__init__()
-        self.said = list(said)[-KEPT_LINES:]
+        self.lines = list(lines)[-KEPT_LINES:]
         self._exit_code = exit_code
 
     @property
     def reason(self) -> str | Message:
         if (ending := ended_by_signal(self._exit_code)) is not None:
             return ending
-        last = self.said[-1] if self.said else ""
-        refused = [line for line in self.said if REFUSED.search(line)]
+        last = self.lines[-1] if self.lines else ""
+        refused = [line for line in self.lines if REFUSED.search(line)]
         return refused[-1] if refused and REQUEST_ERROR.match(last) else last
 
 
@@ -121,16 +121,16 @@ def _is_there(task: str) -> bool:
 
 async def _unknown(names: Sequence[str]) -> list[str]:
     """The names that the harness does not know. Empty if it can't check them: the run itself will show it then."""
-    command, said = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)], list[str]()
+    command, lines = [installed() or "lm_eval", "validate", "--tasks", ",".join(names)], list[str]()
     with tempfile.TemporaryDirectory(prefix="harness-") as empty:
         try:
             async with asyncio.timeout(LOOKING_UP_S):
                 async for line in run_lines(command, environment=environment(), folder=Path(empty)):
-                    said.append(line)
+                    lines.append(line)
         except subprocess.CalledProcessError:
-            if match := next(filter(None, map(NOT_FOUND.match, said)), None):
+            if match := next(filter(None, map(NOT_FOUND.match, lines)), None):
                 return match[1].split(", ")
-            logger.warning("lm-evaluation-harness can't check tasks:\n%s", "\n".join(said[-KEPT_LINES:]))
+            logger.warning("lm-evaluation-harness can't check tasks:\n%s", "\n".join(lines[-KEPT_LINES:]))
         except (OSError, TimeoutError):
             logger.exception("lm-evaluation-harness can't check tasks")
     return []
@@ -145,16 +145,16 @@ async def examine(
     problem: Message | None = None
     for index, endpoint in enumerate(sides):
 
-        def hear(done: int, total: int, before: int = index) -> None:
+        def report_progress(done: int, total: int, before: int = index) -> None:
             # All sides get the same questions. Their number is known with the first request.
             if total:
                 on_progress(before * total + done, len(sides) * total)
 
         try:
-            results[index] = await _evaluated(plan, endpoint, timeout_s, hear)
+            results[index] = await _evaluated(plan, endpoint, timeout_s, report_progress)
         except HarnessFailed as error:
             label = run.sides[index].label
-            logger.error("run %s: lm-evaluation-harness on %s:\n%s", run.id, label, "\n".join(error.said))
+            logger.error("run %s: lm-evaluation-harness on %s:\n%s", run.id, label, "\n".join(error.lines))
             problem = Message("harness.failed", {"side": label, "said": error.reason, "run": run.id})
             break
     scores = tuple(_side_by_side(results))
@@ -164,7 +164,7 @@ async def examine(
 
 
 async def _evaluated(
-    plan: Harness, endpoint: Endpoint, timeout_s: float, hear: Callable[[int, int], None]
+    plan: Harness, endpoint: Endpoint, timeout_s: float, report_progress: Callable[[int, int], None]
 ) -> SideResults:
     """The results of one side. Raises HarnessFailed."""
     with tempfile.TemporaryDirectory(prefix="harness-") as name:
@@ -176,7 +176,7 @@ async def _evaluated(
                 # command line.
                 settings.write_text(json.dumps(_settings(plan, endpoint, url, timeout_s, place / "results")))
                 await _finished(
-                    [installed() or "lm_eval", "run", "--config", str(settings)], place, hear, endpoint
+                    [installed() or "lm_eval", "run", "--config", str(settings)], place, report_progress, endpoint
                 )
             return await asyncio.to_thread(_results, place / "results")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -185,7 +185,7 @@ async def _evaluated(
 
 
 async def _finished(
-    command: Sequence[str], place: Path, hear: Callable[[int, int], None], endpoint: Endpoint
+    command: Sequence[str], place: Path, report_progress: Callable[[int, int], None], endpoint: Endpoint
 ) -> None:
     """Return when the command has ended well; it can't outlive this process. Raises HarnessFailed."""
     log, empty = place / "log", place / "empty"
@@ -196,7 +196,7 @@ async def _finished(
         async with asyncio.timeout(LONGEST_S):
             while not await guarded.ended_within(POLL_S):
                 done, total = progress(log.read_text("utf-8", errors="replace"))
-                hear(done, total)
+                report_progress(done, total)
     except TimeoutError:
         raise HarnessFailed([f"not finished after {LONGEST_S / 60:.0f} min"]) from None
     finally:

@@ -38,18 +38,18 @@ class MeasureForm:
 def build(preset: Preset) -> MeasureForm:
     """The form, filled with the preset's measurement."""
     values = values_of(preset.measurement, preset.workload.objective)
-    there, fields = visibility(values), dict[str, Any]()
+    visible, fields = visibility(values), dict[str, Any]()
     for group, names in GROUPS.items():
         gr.Markdown(str(sentence(f"measure.{group}")), elem_classes="legend")
         with gr.Row(elem_classes="fields"):
             for name in names:
-                fields[name] = _field(name, values[name], there.get(name, name not in HARNESS or _has_harness()))
+                fields[name] = _field(name, values[name], visible.get(name, name not in HARNESS or _has_harness()))
         if group == "sent":
             upload = gr.UploadButton(
                 str(sentence("measure.upload")),
                 file_types=[".txt", ".jsonl", ".csv", ".json"],
                 size="sm",
-                visible=there["file"],
+                visible=visible["file"],
                 elem_id="measure-upload",
             )
             note = gr.HTML(apply_default_css=False, elem_id="measure-note")
@@ -93,7 +93,7 @@ def wire(form: MeasureForm) -> None:
     """Connect the events."""
     fields = form.fields
     choosers = {fields["prompts"], fields["kind"]}
-    there = [fields[name] for name in visibility(dict.fromkeys(("kind", "prompts"))) if name != "file"]
+    conditional = [fields[name] for name in visibility(dict.fromkeys(("kind", "prompts"))) if name != "file"]
 
     def on_choice(values: Mapping[Any, Any]) -> dict[Any, Any]:
         return _visible(form, {name: values[fields[name]] for name in ("kind", "prompts")})
@@ -102,7 +102,9 @@ def wire(form: MeasureForm) -> None:
         return look_at_upload(path, visitor_locale(request))
 
     for chooser in choosers:
-        chooser.input(on_choice, choosers, [*there, form.upload, form.note], show_progress="hidden", queue=False)
+        chooser.input(
+            on_choice, choosers, [*conditional, form.upload, form.note], show_progress="hidden", queue=False
+        )
     form.upload.upload(on_upload, form.upload, [fields["file"], form.note], show_progress="minimal")
 
 
@@ -118,10 +120,10 @@ def look_at_upload(path: object, locale: Locale) -> tuple[str, str]:
 
 
 def _visible(form: MeasureForm, values: Mapping[str, Any]) -> dict[Any, Any]:
-    there = visibility(values)
-    with_file = gr.update(visible=there.pop("file"))
+    visible = visibility(values)
+    with_file = gr.update(visible=visible.pop("file"))
     return {
-        **{form.fields[name]: gr.update(visible=visible) for name, visible in there.items()},
+        **{form.fields[name]: gr.update(visible=shows) for name, shows in visible.items()},
         form.upload: with_file,
         form.note: with_file,
     }

@@ -56,13 +56,13 @@ TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 def visibility(values: Mapping[str, Any]) -> dict[str, bool]:
     """Which of the conditional fields are visible."""
     synthetic = values["prompts"] == "synthetic"
-    there = {field.name: values["kind"] in field.kinds for field in PROFILE_FIELDS}
-    return {**there, "file": values["prompts"] == "file", "input_tokens": synthetic, "count": synthetic}
+    visible = {field.name: values["kind"] in field.kinds for field in PROFILE_FIELDS}
+    return {**visible, "file": values["prompts"] == "file", "input_tokens": synthetic, "count": synthetic}
 
 
 def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
     """The value of each field for a measurement, by the field's name."""
-    held = {
+    state = {
         **DEFAULTS,
         "objective": objective,
         **{name: getattr(measurement, name) for name in ("max_rounds", *CHECKS)},
@@ -71,17 +71,17 @@ def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
         **measurement.profile.model_dump(),
     }
     if measurement.harness is not None:
-        held |= {"tasks": ", ".join(measurement.harness.tasks), "limit": measurement.harness.limit}
-    held |= {name: _text(held[name]) for name in OPEN}
+        state |= {"tasks": ", ".join(measurement.harness.tasks), "limit": measurement.harness.limit}
+    state |= {name: _text(state[name]) for name in OPEN}
     match measurement.prompts:
         case None:
-            return {**held, "prompts": "own"}
+            return {**state, "prompts": "own"}
         case SyntheticPrompts():
-            return {**held, "prompts": "synthetic", **measurement.prompts.model_dump()}
+            return {**state, "prompts": "synthetic", **measurement.prompts.model_dump()}
         case name if name in prompts.names():
-            return {**held, "prompts": name}
+            return {**state, "prompts": name}
         case path:
-            return {**held, "prompts": "file", "file": path}
+            return {**state, "prompts": "file", "file": path}
 
 
 def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measurement, str]:

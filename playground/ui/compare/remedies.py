@@ -54,8 +54,8 @@ def edits(side: SideForm, values: Mapping[Any, Any], change: Change) -> dict[Any
     not."""
     fields = side.fields
     if change.key in ("speculation", "speculation.method"):
-        there = visibility(str(change.value), bool(values[fields["attached"]]))
-        changed = {field: gr.update(visible=there[name]) for name, field in fields.items() if name in there}
+        visible = visibility(str(change.value), bool(values[fields["attached"]]))
+        changed = {field: gr.update(visible=visible[name]) for name, field in fields.items() if name in visible}
         return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=side_form.BASICS)}
     field, (section, _, name) = field_of(change.key), change.key.partition(".")
     value: object = change.value

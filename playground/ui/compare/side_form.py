@@ -91,13 +91,13 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
     attached, method = make.fields["attached"], make.fields["method"]
     places = [engine, endpoint, *(make.fields[name] for name in make.visible if name in make.fields)]
 
-    def on_shown(values: Mapping[Any, Any]) -> dict[Any, Any]:
-        there = visibility(values[method], values[attached])
+    def on_choice(values: Mapping[Any, Any]) -> dict[Any, Any]:
+        visible = visibility(values[method], values[attached])
         holders = {"engine": engine, "endpoint": endpoint, **make.fields}
-        return {holders[name]: gr.update(visible=visible) for name, visible in there.items()}
+        return {holders[name]: gr.update(visible=shows) for name, shows in visible.items()}
 
     for chosen in (attached, method):
-        chosen.input(on_shown, {attached, method}, places, show_progress="hidden", queue=False)
+        chosen.input(on_choice, {attached, method}, places, show_progress="hidden", queue=False)
     return form
 
 
@@ -155,15 +155,15 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
     if side is None:
         return {form.column: gr.update(visible=False), form.fields["knobs"]: "{}"}
     values = values_of(side)
-    there = visibility(values["method"], values["attached"])
+    visible = visibility(values["method"], values["attached"])
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
-        form.engine: gr.update(visible=there["engine"]),
-        form.endpoint: gr.update(visible=there["endpoint"]),
+        form.engine: gr.update(visible=visible["engine"]),
+        form.endpoint: gr.update(visible=visible["endpoint"]),
         form.notes: "",
     }
     for name, field in form.fields.items():
-        changed[field] = gr.update(value=values[name], visible=there[name]) if name in there else values[name]
+        changed[field] = gr.update(value=values[name], visible=visible[name]) if name in visible else values[name]
     return changed
 
 

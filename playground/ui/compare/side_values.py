@@ -35,8 +35,8 @@ def field_of(key: str) -> str:
 def visibility(method: str, attached: bool) -> dict[str, bool]:
     """Which of the conditional fields are visible."""
     fields = SPECULATION_METHODS[method].model_fields
-    there = {place: field in fields for field, place in SPECULATION.items() if field != "method"}
-    return {"engine": not attached, "endpoint": attached, **there, "more": method != "off"}
+    visible = {place: field in fields for field, place in SPECULATION.items() if field != "method"}
+    return {"engine": not attached, "endpoint": attached, **visible, "more": method != "off"}
 
 
 def values_of(side: Side) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
                 presets.names(), value=first.name, label=label("preset"), info=label("preset_info")
             )
         with gr.Column(scale=3, min_width=280):
-            card_shown = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
+            card_html = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
     prompt = gr.Textbox(
         first.workload.prompt,
         label=label("prompt"),
@@ -116,7 +116,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
         preset=preset,
-        card=card_shown,
+        card=card_html,
         settings=settings,
         sides=sides,
         count=count,

@@ -36,37 +36,37 @@ class MeasuredPainter(Painter):
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         run = self._run
         done = whole_rounds(run)
-        news = whole or done != self._rounds
-        if news:
+        changed = whole or done != self._rounds
+        if changed:
             self._rounds = done
             self._conclusions = conclusions(run) if done else []
             self._table = self._tables() if any(side.requests for side in run.sides) else None
         return {
             "headline": self._headline(),
             "note": self._note(now),
-            "sides": [self._pane(index, now, news) for index in range(len(run.sides))],
+            "sides": [self._pane(index, now, changed) for index in range(len(run.sides))],
             "table": self._table,
         }
 
     def _headline(self) -> str:
-        status, verdicts = self._run.status, self._said(headline=True)
+        status, verdicts = self._run.status, self._sentences(headline=True)
         if status == "running":
             return verdicts or self._phase()
         if status == "done" and verdicts:
             return verdicts
         return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
 
-    def _said(self, headline: bool) -> str:
-        said = [item.sentence for item in self._conclusions if (item.kind == "headline") == headline]
-        return " ".join(say_message(sentence, self._locale) for sentence in said)
+    def _sentences(self, headline: bool) -> str:
+        sentences = [item.sentence for item in self._conclusions if (item.kind == "headline") == headline]
+        return " ".join(say_message(sentence, self._locale) for sentence in sentences)
 
     def _note(self, now: float) -> str:
         run, locale = self._run, self._locale
         if run.status == "running":
-            return f"{self._progress(now)} {self._said(headline=False)}".strip()
+            return f"{self._progress(now)} {self._sentences(headline=False)}".strip()
         if run.problem is not None:
             return say_message(run.problem, locale)
-        return f"{self._said(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
+        return f"{self._sentences(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
 
     def _progress(self, now: float) -> str:
         comparison, plan, locale = self._comparison, self._run.measurement, self._locale
@@ -84,7 +84,7 @@ class MeasuredPainter(Painter):
             budget=_clock(plan.budget_s),
         )
 
-    def _pane(self, index: int, now: float, news: bool) -> dict[str, Any]:
+    def _pane(self, index: int, now: float, changed: bool) -> dict[str, Any]:
         side = self._run.sides[index]
         stage, fraction = self._stage(index, now)
         comparison = self._comparison
@@ -96,7 +96,7 @@ class MeasuredPainter(Painter):
             "serving": comparison is not None and not comparison.finished and comparison.live.serving == index,
             "command": side.command,
         }
-        if news:
+        if changed:
             lines = errors(side.requests, self._locale)
             painted |= {"problem": self._problem(side, lines), "answers": self._answers(side)}
         return painted
@@ -116,8 +116,8 @@ class MeasuredPainter(Painter):
             return say("measured.turn", self._locale, done=done, of=plan.requests), done / plan.requests
         lasted = now - live.since - trial.started_ms / 1000
         duration = plan.profile.duration_s or lasted
-        said = say("measured.turn_timed", self._locale, done=done, elapsed=_clock(lasted), of=_clock(duration))
-        return said, min(1.0, lasted / duration)
+        stage = say("measured.turn_timed", self._locale, done=done, elapsed=_clock(lasted), of=_clock(duration))
+        return stage, min(1.0, lasted / duration)
 
     def _tables(self) -> dict[str, Any]:
         return {
@@ -134,19 +134,19 @@ class MeasuredPainter(Painter):
             return None
         if side.settings.synthetic:
             return {"title": say("side.synthetic_text", self._locale), "pairs": []}
-        shown = latest.requests[:ANSWERS]
+        traces = latest.requests[:ANSWERS]
         title = say(
             "measured.answers",
             self._locale,
             round=latest.round + 1,
-            shown=len(shown),
+            shown=len(traces),
             count=len(latest.requests),
         )
-        return {"title": title, "pairs": [self._pair(trace) for trace in shown]}
+        return {"title": title, "pairs": [self._pair(trace) for trace in traces]}
 
     def _pair(self, trace: RequestTrace) -> tuple[str, str]:
-        said = trace.output_text or (say_message(trace.problem, self._locale) if trace.problem else "-")
-        return _cut(trace.conversation[-1].content), _cut(said)
+        answer = trace.output_text or (say_message(trace.problem, self._locale) if trace.problem else "-")
+        return _cut(trace.conversation[-1].content), _cut(answer)
 
 
 def _cut(text: str) -> str:

@@ -42,9 +42,9 @@ class Painter:
             "run": self._run.id,
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
-            "asked": self._asked() if whole else None,
+            "asked": self._setup() if whole else None,
             "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
-            "findings": self._found(),
+            "findings": self._findings_section(),
             **self._paint(now, whole),
         }
         if self._run.status != "running" and not self._drawn():
@@ -62,17 +62,17 @@ class Painter:
         """`headline`, `note`, `sides` and whatever else this mode shows."""
         raise NotImplementedError
 
-    def _found(self) -> dict[str, Any] | None:
+    def _findings_section(self) -> dict[str, Any] | None:
         """The findings; None while the run is under way."""
         if self._findings is None and self._run.status != "running":
             colours = {side.label: colour for side, colour in zip(self._run.sides, COLOURS, strict=False)}
             items = [
                 {
-                    "colour": colours[found.side],
-                    "sentences": [say_message(sentence, self._locale) for sentence in found.sentences],
-                    "change": found.change and f"{found.change.key} = {found.change.value}",
+                    "colour": colours[finding.side],
+                    "sentences": [say_message(sentence, self._locale) for sentence in finding.sentences],
+                    "change": finding.change and f"{finding.change.key} = {finding.change.value}",
                 }
-                for found in findings(self._run)
+                for finding in findings(self._run)
             ]
             self._findings = {"title": say("finding.title", self._locale), "items": items}
         return self._findings
@@ -100,44 +100,46 @@ class Painter:
     def _place(self, side: SideRecord, *marks: str) -> str:
         """Where the side runs, with these marks; for an attached endpoint also what can't be known."""
         place = " · ".join(part for part in (side.placement, *marks) if part)
-        known = [say_message(one, self._locale) for one in limitations(side, self._run.workload.sampling)]
+        known = [
+            say_message(limitation, self._locale) for limitation in limitations(side, self._run.workload.sampling)
+        ]
         return " · ".join([place, *known])
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
-        own = [say_message(side.problem, self._locale)] if side.problem else []
-        if not own and not lines:
+        problem = [say_message(side.problem, self._locale)] if side.problem else []
+        if not problem and not lines:
             return None
         remedy = remedy_of(side)
-        changes = [say_message(change_label(each), self._locale) for each in remedy.changes] if remedy else []
+        changes = [say_message(change_label(change), self._locale) for change in remedy.changes] if remedy else []
         return {
-            "lines": [*own, *([say_message(remedy.advice, self._locale)] if remedy else []), *lines],
+            "lines": [*problem, *([say_message(remedy.advice, self._locale)] if remedy else []), *lines],
             "changes": changes,
             "elsewhere": say("change.elsewhere", self._locale, changes=" · ".join(changes)),
             "log": side.log_tail,
             "log_label": say("pane.log", self._locale),
         }
 
-    def _asked(self) -> list[tuple[str, str]]:
+    def _setup(self) -> list[tuple[str, str]]:
         """The prompts and the settings of the run, for a reader who opens it later."""
         run, locale = self._run, self._locale
-        asked: list[tuple[str, str]] = []
+        rows: list[tuple[str, str]] = []
         if run.measurement is None or run.measurement.prompts is None:
-            asked += [(turn.role, turn.content) for turn in run.workload.conversation]
+            rows += [(turn.role, turn.content) for turn in run.workload.conversation]
         elif isinstance(run.measurement.prompts, str):
             # Only the name of an uploaded file, without its folder.
-            asked.append((say("measure.prompts", locale), Path(run.measurement.prompts).name))
+            rows.append((say("measure.prompts", locale), Path(run.measurement.prompts).name))
         else:
-            asked.append((say("measure.prompts_synthetic", locale), _listed(run.measurement.prompts)))
+            rows.append((say("measure.prompts_synthetic", locale), _listed(run.measurement.prompts)))
         if run.measurement is not None:
-            asked.append((say("measure.load", locale), _listed(run.measurement.profile)))
-            asked.append((say("measure.good", locale), say(f"verdict.by_{run.workload.objective}", locale)))
+            rows.append((say("measure.load", locale), _listed(run.measurement.profile)))
+            rows.append((say("measure.good", locale), say(f"verdict.by_{run.workload.objective}", locale)))
             if run.measurement.limits.is_set:
-                asked[-1] = (asked[-1][0], f"{asked[-1][1]}, {_listed(run.measurement.limits)}")
-        asked.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
-        asked += [(side.label, _settings(side)) for side in run.sides]
+                rows[-1] = (rows[-1][0], f"{rows[-1][1]}, {_listed(run.measurement.limits)}")
+        rows.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
+        rows += [(side.label, _settings(side)) for side in run.sides]
         if run.preset:
-            asked.append((say("ui.preset", locale), run.preset))
-        return asked
+            rows.append((say("ui.preset", locale), run.preset))
+        return rows
 
 
 def _listed(model: BaseModel) -> str:

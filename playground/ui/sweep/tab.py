@@ -125,7 +125,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
 def _knob(number: int, plan: SweepPlan) -> KnobFields:
     name, side, values = _texts(plan.knobs[number : number + 1])
     with gr.Row(visible=plan.search or number < MOST_SWEPT) as row:
-        which = gr.Dropdown(
+        name_field = gr.Dropdown(
             choices("en"),
             value=name,
             label=label("whatif_knob_1" if number == 0 else "whatif_knob_2"),
@@ -135,7 +135,7 @@ def _knob(number: int, plan: SweepPlan) -> KnobFields:
             elem_id=f"knob-{number + 1}",
         )
         # The sides are known only when the tab is opened.
-        whose = gr.Dropdown(
+        side_field = gr.Dropdown(
             [("", ""), (side, side)] if side else [("", "")],
             value=side,
             label=label("whatif_side"),
@@ -143,7 +143,7 @@ def _knob(number: int, plan: SweepPlan) -> KnobFields:
             allow_custom_value=True,
             min_width=160,
         )
-        typed = gr.Textbox(
+        values_field = gr.Textbox(
             values,
             label=label("whatif_values"),
             info=label("whatif_values_info"),
@@ -153,7 +153,7 @@ def _knob(number: int, plan: SweepPlan) -> KnobFields:
             elem_id=f"values-{number + 1}",
         )
     message = gr.HTML(apply_default_css=False, elem_id=f"knob-message-{number + 1}")
-    return KnobFields(row, which, whose, typed, message)
+    return KnobFields(row, name_field, side_field, values_field, message)
 
 
 def choices(locale: Locale) -> list[tuple[str, str]]:
