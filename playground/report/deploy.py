@@ -32,7 +32,7 @@ RELEASE = re.compile(r"\d+\.\d+\.\d+(\.post\d+|rc\d+)?")
 
 
 def snippets(config: Config, settings: EngineSettings, version: str | None, device: str | None) -> dict[Kind, str]:
-    """The same engine five times. `version` and `device` are the runtime's; None: the newest, on a GPU."""
+    """The same engine in five forms. `version` and `device` are the runtime's; None: the newest, on a GPU."""
     target = folders.portable(config, settings.target)
     draft = settings.draft and folders.portable(config, settings.draft)
     words = [target, *arguments(settings, settings.knobs.overrides(), draft)]

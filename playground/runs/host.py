@@ -114,7 +114,7 @@ class Host:
         return job if isinstance(job, Comparison) else None
 
     def followed_sweep(self, sweep_id: str) -> SweepRun | None:
-        """The sweep of that id, likewise."""
+        """The sweep of that id, by the same rule."""
         last = self.latest_sweep
         job = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
         return job if isinstance(job, SweepRun) else None

@@ -27,7 +27,7 @@ class KnobAxis:
             float(value) for value in knob.values if isinstance(value, int | float) and not isinstance(value, bool)
         ]
         self.numeric = not even and len(numbers) == len(knob.values)
-        # Side by side, numbers stand in their order, however they were typed.
+        # On an even axis numbers are in ascending order, however they were typed.
         ranked = sorted(numbers) if len(numbers) == len(knob.values) else []
         ranks = [float(ranked.index(number)) for number in numbers] if ranked else []
         self._places = numbers if self.numeric else ranks or [float(i) for i in range(len(knob.values))]

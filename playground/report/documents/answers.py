@@ -103,7 +103,7 @@ class TaskDocument(TypedDict):
 
 
 class AccuracyDocument(TypedDict):
-    """Built-in tasks, asked after the last round. Apart from every speed."""
+    """Built-in tasks, asked after the last round. Independent of all speeds."""
 
     sides: list[SideAccuracyDocument]
     differences: list[AccuracyDifferenceDocument]

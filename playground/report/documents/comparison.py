@@ -82,7 +82,7 @@ class RequestDocument(TypedDict):
     prompt: str
     output_text: str
     token_ids: list[Count] | None
-    """null where a chunk came without."""
+    """null where a chunk came without token ids."""
     output_tokens: Count | None
     finish_reason: str | None
     """null: it never finished."""
@@ -99,7 +99,7 @@ class LabelledChangeDocument(ChangeDocument):
 class RemedyDocument(TypedDict):
     advice: str
     changes: list[LabelledChangeDocument]
-    """Each is worth a try by itself."""
+    """Each may help alone."""
 
 
 class SideDocument(TypedDict):
@@ -109,7 +109,7 @@ class SideDocument(TypedDict):
     command: str | None
     """As one would type it; null if it was never made."""
     contended: bool
-    """The sides were not shown to leave each other alone: their speeds are no verdict."""
+    """The sides may slow each other: their speeds are no verdict."""
     profile: ProfileDocument | None
     """How this side's load was sent; null: as the measurement says."""
     missing: list[str]

@@ -41,7 +41,7 @@ class LoadDocument(TypedDict):
 
 class CheckDocument(TypedDict):
     state: Literal["ok", "note", "broken"]
-    """note: works, but."""
+    """note: works, with a limitation."""
     id: str
     message: str
 

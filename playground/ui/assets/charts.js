@@ -24,7 +24,7 @@ function library() {
   return loading;
 }
 
-// A race and a measured run have charts of their own.
+// A race and a measured run have different charts.
 function arrange(names) {
   if (names.join() === Object.keys(boxes).join()) return;
   for (const box of Object.values(boxes)) window.Plotly.purge(box);

@@ -1,9 +1,9 @@
-// What starts a side elsewhere comes as HTML: shown as it is, and the clicks on its buttons are caught here.
+// The snippets that start a side elsewhere come as HTML. Clicks on their buttons are handled here.
 async function copy(button, code) {
   try {
     await navigator.clipboard.writeText(code.textContent);
   } catch {
-    // Only a page that came by https, or from this machine, has a clipboard.
+    // The clipboard is available only to a page that came by https, or from this machine.
     getSelection().selectAllChildren(code);
     if (!document.execCommand('copy')) return;
   }
@@ -16,8 +16,8 @@ element.addEventListener('click', (event) => {
 });
 
 function showDeploy(box, html) {
-  // The same again: what a reader has opened or selected stays.
-  if (box.dataset.shown === html) return;
-  box.dataset.shown = html;
+  // Unchanged HTML is kept, so that what the reader has opened or selected stays.
+  if (box.dataset.html === html) return;
+  box.dataset.html = html;
   box.innerHTML = html;
 }

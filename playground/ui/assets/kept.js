@@ -1,15 +1,15 @@
-// The buttons for what is open. A file comes as text, and is saved by the browser: nothing is left on the server.
+// The buttons for the opened run or sweep. A file comes as text, and the browser saves it: the server keeps none.
 const box = element.querySelector('.kept');
 
 const types = {json: 'application/json', csv: 'text/csv', html: 'text/html'};
 
 function save(name, form, text) {
   const link = document.createElement('a');
-  // Without its mark a spreadsheet takes UTF-8 for something else.
+  // Without the byte order mark a spreadsheet does not recognise UTF-8.
   link.href = URL.createObjectURL(new Blob(form === 'csv' ? ['\ufeff', text] : [text], {type: types[form]}));
   link.download = name;
   link.click();
-  // Some browsers fetch it only after the click.
+  // Some browsers fetch the file only after the click.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 

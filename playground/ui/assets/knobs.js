@@ -12,8 +12,8 @@ function field(name, choices) {
   if (!choices) input.spellcheck = false;
   input.name = name;
   input.addEventListener('change', () => {
-    const set = Object.entries(inputs).filter(([, one]) => one.value.trim() !== '');
-    props.value = JSON.stringify(Object.fromEntries(set.map(([key, one]) => [key, one.value.trim()])));
+    const set = Object.entries(inputs).filter(([, input]) => input.value.trim() !== '');
+    props.value = JSON.stringify(Object.fromEntries(set.map(([key, input]) => [key, input.value.trim()])));
   });
   label.append(caption, input);
   grid.appendChild(label);

@@ -1,4 +1,4 @@
-// A measured run: what each side is doing, then one table of all sides' figures. Answers are there to look up.
+// A measured run: the state of each side, then one table of all sides' figures. The answers are folded away.
 const figures = element.querySelector('.figures');
 let cells = [];
 
@@ -15,9 +15,9 @@ function showMeasured(pane, side) {
   if (!side.answers) return;
   pane.title.textContent = side.answers.title;
   pane.list.replaceChildren();
-  for (const [asked, answered] of side.answers.pairs) {
-    make(pane.list, 'p', 'question', asked);
-    make(pane.list, 'p', 'reply', answered);
+  for (const [question, answer] of side.answers.pairs) {
+    make(pane.list, 'p', 'question', question);
+    make(pane.list, 'p', 'reply', answer);
   }
 }
 
@@ -34,7 +34,7 @@ function headed(headers) {
   return [table, head];
 }
 
-// Built once a run: what a reader has focused or selected stays.
+// Built once per run, so that the reader's focus and selection stay.
 function buildTable(value) {
   figures.replaceChildren();
   cells = [];
@@ -51,9 +51,9 @@ function buildTable(value) {
       for (const _ of columns) cells.push(make(row, 'td'));
     }
   }
-  const [one, head] = headed([single_name]);
+  const [singles, head] = headed([single_name]);
   for (const side of sides) named(head, side);
-  const body = make(one, 'tbody');
+  const body = make(singles, 'tbody');
   for (const figure of single) {
     const row = make(body, 'tr');
     term(make(row, 'th'), figure.name, figure.definition);

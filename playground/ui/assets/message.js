@@ -1,4 +1,4 @@
-// A message about a field ([data-at]: where that is) is said at the field too: under it, and to screen readers.
+// Shows a message about a field ([data-at]: the field's place) at the field, too: under it, and to screen readers.
 const id = 'field-message';
 let marked;
 
@@ -9,8 +9,8 @@ function clear() {
   marked = undefined;
 }
 
-// What is folded away, or on a tab not looked at yet, is not in the page until it is opened.
-async function found({field, folds}) {
+// A field that is folded away, or on a tab not opened yet, is not in the page until its fold or tab is opened.
+async function find({field, folds}) {
   for (const fold of folds) {
     const button = document.querySelector(fold);
     if (button && !button.matches('.open, [aria-selected=true]')) button.click();
@@ -23,13 +23,13 @@ async function found({field, folds}) {
 }
 
 async function mark(place, text) {
-  const input = await found(place);
+  const input = await find(place);
   if (!input) return;
   clear();
-  const said = document.createElement('p');
-  said.id = id;
-  said.textContent = text;
-  (input.closest('label, .block') ?? input).insertAdjacentElement('afterend', said);
+  const note = document.createElement('p');
+  note.id = id;
+  note.textContent = text;
+  (input.closest('label, .block') ?? input).insertAdjacentElement('afterend', note);
   input.setAttribute('aria-invalid', 'true');
   input.setAttribute('aria-describedby', id);
   marked = input;
@@ -39,7 +39,7 @@ watch('value', () => {
   clear();
   // Once the framework has put the new text in.
   requestAnimationFrame(() => {
-    const said = element.querySelector('[data-at]');
-    if (said) mark(JSON.parse(said.dataset.at), said.textContent);
+    const alert = element.querySelector('[data-at]');
+    if (alert) mark(JSON.parse(alert.dataset.at), alert.textContent);
   });
 });

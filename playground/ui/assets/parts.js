@@ -1,5 +1,5 @@
-// What race.js, measured.js, deploy.js and view.js share: they are one body, in this order. Text goes in as text;
-// what comes as HTML was escaped where it was made.
+// What race.js, measured.js, deploy.js and view.js share: they are joined into one script, in this order. Text is
+// inserted as text; what comes as HTML was escaped where it was built.
 const make = (parent, tag, name, text) => {
   const node = document.createElement(tag);
   if (name) node.className = name;
@@ -12,7 +12,7 @@ const put = (node, text) => {
   if (node.textContent !== text) node.textContent = text;
 };
 
-// A name that tells on a click, a tap or Enter what it means. Escape, or a click elsewhere, closes it.
+// A name whose definition opens on a click, a tap or Enter, and closes on Escape or a click elsewhere.
 const definition = element.querySelector('.definition');
 function term(parent, name, meaning) {
   const button = make(parent, 'button', 'term', name);

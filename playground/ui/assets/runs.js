@@ -27,7 +27,7 @@ function show() {
     cells.forEach((text, index) => {
       const cell = document.createElement(index ? 'span' : 'button');
       cell.textContent = text;
-      // Where it is cut.
+      // Where the text is cut off.
       cell.title = text;
       named(row.insertCell(), index).appendChild(cell);
     });

@@ -1,33 +1,33 @@
-// The panes of a run. `value` is JSON in a string: the page's framework would wrap each nested value in a proxy of its
-// own.
+// The panes of a run. `value` is JSON in a string, because the page's framework would wrap each nested value in a
+// proxy.
 const root = element.querySelector('.panes');
 const panes = [];
 let run = null;
 
-function showAsked(value) {
-  const asked = element.querySelector('.asked');
-  asked.hidden = !value.asked;
-  asked.replaceChildren();
-  make(asked, 'summary', '', value.asked_label);
-  const list = make(asked, 'dl');
+function showSetup(value) {
+  const box = element.querySelector('.asked');
+  box.hidden = !value.asked;
+  box.replaceChildren();
+  make(box, 'summary', '', value.asked_label);
+  const list = make(box, 'dl');
   for (const [name, text] of value.asked ?? []) {
     make(list, 'dt', '', name);
     make(list, 'dd', '', text);
   }
 }
 
-// What stands out in a run that has ended: what was seen, what it means, what to do.
-function showFindings(found) {
+// The findings of a run that has ended: what was seen, what it means, what to do.
+function showFindings(findings) {
   const box = element.querySelector('.findings');
-  const shown = found?.items.length ? JSON.stringify(found) : '';
-  if (box.dataset.shown === shown) return;
-  box.dataset.shown = shown;
-  box.hidden = !shown;
+  const state = findings?.items.length ? JSON.stringify(findings) : '';
+  if (box.dataset.state === state) return;
+  box.dataset.state = state;
+  box.hidden = !state;
   box.replaceChildren();
-  if (!shown) return;
-  make(box, 'h3', '', found.title);
+  if (!state) return;
+  make(box, 'h3', '', findings.title);
   const list = make(box, 'ul');
-  for (const {colour, sentences: [seen, means, todo], change} of found.items) {
+  for (const {colour, sentences: [seen, means, todo], change} of findings.items) {
     const item = make(list, 'li', 'side');
     item.style.setProperty('--side', colour);
     make(item, 'span', '', `${seen} `);
@@ -51,15 +51,15 @@ function build(value) {
     const stage = make(box, 'div', 'stage');
     const stageText = make(stage, 'span');
     const bar = make(make(stage, 'div', 'track'), 'div', 'bar');
-    const own = value.mode === 'race' ? buildRace(box, side, value) : buildMeasured(box);
+    const parts = value.mode === 'race' ? buildRace(box, side, value) : buildMeasured(box);
     const details = make(box, 'details', 'command');
     make(details, 'summary', '', value.command_label);
     const command = make(details, 'code');
-    panes.push({box, place, stage, stageText, bar, details, command, deploy: make(box, 'div', 'snippets'), ...own});
+    panes.push({box, place, stage, stageText, bar, details, command, deploy: make(box, 'div', 'snippets'), ...parts});
   }
 }
 
-// Where a change can be applied it is a button; once pressed it has nothing more to do. Elsewhere a sentence says where.
+// Where a change can be applied it is a button, which works once. Elsewhere a sentence says where to apply it.
 function showChanges(pane, side, {changes, elsewhere}) {
   const list = make(pane.problem, props.applies ? 'div' : 'p', 'changes');
   if (!props.applies) {
@@ -76,11 +76,11 @@ function showChanges(pane, side, {changes, elsewhere}) {
   });
 }
 
-// A pane is repainted as a whole at the end of a run: what was pressed by then stays pressed.
+// A pane is repainted as a whole at the end of a run. An unchanged problem is kept, so that pressed buttons stay so.
 function showProblem(pane, index, problem) {
-  const told = JSON.stringify(problem);
-  if (told === pane.told) return;
-  pane.told = told;
+  const state = JSON.stringify(problem);
+  if (state === pane.problemState) return;
+  pane.problemState = state;
   pane.problem.replaceChildren();
   if (!problem) return;
   for (const line of problem.lines) make(pane.problem, 'p', '', line);
@@ -105,7 +105,7 @@ function show() {
   put(element.querySelector('.headline'), value.headline);
   put(element.querySelector('.note'), value.note);
   showFindings(value.findings);
-  if (value.asked) showAsked(value);
+  if (value.asked) showSetup(value);
   value.sides.forEach((side, index) => {
     const pane = panes[index];
     (value.mode === 'race' ? showRace : showMeasured)(pane, side);

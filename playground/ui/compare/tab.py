@@ -179,7 +179,7 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     base = filled_from(host, values[tab.base])
     sides = tuple(side_form.read(side, values)[0] for side in tab.sides[: len(base.sides)])
     sampling = {
-        # The form has no field for the rest.
+        # The form has no fields for the other settings.
         **base.workload.sampling.model_dump(),
         "max_tokens": values[tab.max_tokens],
         "temperature": values[tab.temperature],

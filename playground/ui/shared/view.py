@@ -47,7 +47,7 @@ def panes(elem_id: str | None = None, *, applies: bool = False) -> gr.HTML:
 
 
 def run_list(elem_id: str) -> gr.HTML:
-    """A table of runs; a click on a row tells which run it stands for."""
+    """A table of runs; a click on a row sends the id of its run."""
     return gr.HTML(
         html_template='<div class="runs"><table></table></div>',
         js_on_load=asset("runs.js"),
