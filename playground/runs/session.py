@@ -29,7 +29,7 @@ LoadT = TypeVar("LoadT", RaceLoad, MeasuredLoad)
 
 @asynccontextmanager
 async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run `work` beside the block, and cancel it with the block's end."""
+    """Run `work` beside the block, and cancel it at the end of the block."""
     task = asyncio.create_task(work)
     try:
         yield
