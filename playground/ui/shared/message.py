@@ -23,7 +23,7 @@ class FieldPlace:
 
 
 def build() -> gr.HTML:
-    """The component under the buttons. Its script moves the message to the field that it names."""
+    """The component under the buttons. Its script also shows the message at the field that it names."""
     return gr.HTML(
         html_template='<div class="text">${value}</div>',
         js_on_load=view.asset("message.js"),

@@ -102,7 +102,7 @@ class RacePainter(Painter):
         }
 
     def _legend(self, index: int) -> list[tuple[str, str]]:
-        """The legend of the colours; None on a side without speculation, where nothing is coloured."""
+        """The legend of the colours; empty on a side without speculation, where nothing is coloured."""
         answer = self._answers[index]
         if not self._run.sides[index].settings.speculates or not answer.spans:
             return []
