@@ -18,7 +18,7 @@ GOOD_ACCEPTANCE = 0.6
 POOR_ACCEPTANCE = 0.5
 # vLLM compares vocabularies by size alone (vLLM issue 7252): drafts in another tokenizer's ids fit only by chance.
 CHANCE = 0.05
-# The articles: a draft gains 20 to 40% (claim `table`). With fewer tokens per step, not even a free draft reaches it.
+# The articles: a draft gains 20 to 40% (claim `table`). With fewer tokens per step, not even a free draft does so.
 LEAST_TOKENS_PER_STEP = 1.2
 # Fewer than every other step has a draft: then more drafts are needed, rather than better ones.
 LOW_COVERAGE = 0.5
