@@ -27,7 +27,7 @@ async def test_a_pasted_command_line_fills_in_a_side(stand_in_app: App, browser:
     await fill(box, f"{PASTED} 16")
     await page.locator("#side0-fill").click()
     await expect(notes).to_contain_text("max_prefill_tokens is called max_num_batched_tokens today")
-    await expect(notes).to_contain_text("swap_space is gone")
+    await expect(notes).to_contain_text("swap_space no longer exists and was left out")
     await expect(page.locator("#side0-k input")).to_have_value("4")
     await expect(page.locator("#side0-method input")).to_have_value("ngram")
     await shot(page, "08-pasted")

@@ -34,7 +34,7 @@ ROLES = ("user", "assistant")
 
 @dataclass
 class CompareTab:
-    """The components that events read and change. `base` names what the fields were filled from: form_origin.py."""
+    """The components that events read and change. `base` names what filled the fields: see form_origin.py."""
 
     base: gr.Textbox
     preset: gr.Dropdown
