@@ -2,7 +2,7 @@
 #
 #   make install   create .venv with everything that run and test need
 #   make run       open the page; it prints its address
-#   make test      run all tests on two workers (ARGS="..." goes to pytest)
+#   make test      run all tests on two workers, then those that judge times alone (ARGS="..." goes to pytest)
 #   make test-fast run those that start no engine, browser or other server: while you type
 #   make check     format, lint, types, layers
 #
@@ -141,10 +141,14 @@ run: $(APP)
 test: $(APP) $(DEV) $(LM_EVAL)
 	@$(FUNCTIONS)
 	browser
-	$(PYTEST) $(ARGS)
+	shared=0 alone=0
+	$(PYTEST) --alone=never $(ARGS) || shared=$$?
+	$(BIN)/python -m pytest --alone=only $(ARGS) || alone=$$?
+	# 5: ARGS chose no test. Only one of the two may say so.
+	case $$shared-$$alone in 0-0 | 0-5 | 5-0) ;; *) exit 1 ;; esac
 
 test-fast: $(APP) $(DEV)
-	@$(PYTEST) -m 'not (engine or browser or foreign or simulation)' $(ARGS)
+	@$(PYTEST) --alone=never -m 'not (engine or browser or foreign or simulation)' $(ARGS)
 
 check: $(APP) $(DEV)
 	@$(BIN)/python -m ruff format --check .

@@ -59,9 +59,10 @@ async def one_run(page: Page, url: str, history: History, *, leave: bool) -> Run
     await ask_for(page, TOKENS)
     await page.get_by_text("Measurement: prompts, load, limits, when it ends").click()
     for name, value in FIELDS.items():
-        await page.locator(f'#measurement [name="{name}"]').fill(value)
-        await page.locator(f'#measurement [name="{name}"]').press("Tab")
-    await page.locator('#measurement [name="check_outputs"]').uncheck()
+        field = page.locator(f"#measure-{name} :is(input, textarea)")
+        await field.fill(value)
+        await field.press("Tab")
+    await page.locator("#measure-check_outputs input").uncheck()
     known = {summary.id for summary in history.summaries()}
     await page.locator("#measure").click()
     async with asyncio.timeout(RUN_S):

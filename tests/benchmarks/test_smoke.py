@@ -52,7 +52,7 @@ def test_agreement(
     for file in asyncio.run(embedded_model()).iterdir():
         (folder / file.name).unlink(missing_ok=True)
         (folder / file.name).symlink_to(file)
-    monkeypatch.setattr(agreement, "LOADS", {1: 2})
+    monkeypatch.setattr(agreement, "LOADS", {1: 1})
     monkeypatch.setattr(agreement, "TOKENS", 8)
     asyncio.run(agreement.main(rounds=1))
     printed = capsys.readouterr().out

@@ -13,6 +13,7 @@ from playground.domain.record.token_sources import token_origins
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import DraftModel
+from playground.domain.spec.workload import Workload
 from playground.i18n import say_message
 from playground.presets import Preset
 from playground.runs.host import Host
@@ -30,11 +31,17 @@ def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
     return off, Side(label="draft", engine=EngineSettings.model_validate(drafted.model_dump()))
 
 
+def shortened(preset: Preset) -> Workload:
+    """Enough tokens for an acceptance rate: with a draft model each takes two forward passes."""
+    sampling = preset.workload.sampling.model_copy(update={"max_tokens": 40})
+    return preset.workload.model_copy(update={"sampling": sampling})
+
+
 async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset) -> None:
     """And a draft that is its own target is accepted almost always."""
     before = host.pool.engines[0]
     comparison = await raced(
-        host, with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target), preset.workload
+        host, with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target), shortened(preset)
     )
     assert comparison.run.status == "done", comparison.run.problem
     assert before in host.pool.engines
@@ -54,7 +61,7 @@ async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset)
 
 async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
     poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
-    comparison = await raced(host, with_speculation(preset, poor), preset.workload)
+    comparison = await raced(host, with_speculation(preset, poor), shortened(preset))
     assert comparison.run.status == "done", comparison.run.problem
     off, draft = comparison.run.sides
     assert off.requests[0].token_ids == draft.requests[0].token_ids

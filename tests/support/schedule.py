@@ -2,19 +2,13 @@
 
 The tests of a file stay on one worker, so that its fixtures are made once. All tests with engines form one group:
 they share engines, and two cores bear no second pair. So do those with other people's servers, and those with a
-browser. These groups are the longest and come first; tests marked `alone` are the last of
-their files and never run beside another.
+browser. These groups are the longest and come first. Tests marked `alone` judge times: `make test` runs them in a
+second call, without workers.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -23,10 +17,19 @@ from xdist.scheduler import LoadScopeScheduling
 from support.paths import ROOT
 
 GROUPS = ("engine", "foreign", "browser")
-ORDER = (*GROUPS, "simulation", None, "alone")
+ORDER = (*GROUPS, "simulation", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--alone", choices=("only", "never"), help="which tests that are marked `alone` run")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    choice = config.getoption("--alone")
+    if choice is not None:
+        dropped = [item for item in items if (item.get_closest_marker("alone") is not None) != (choice == "only")]
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in set(dropped)]
     items.sort(key=_place)
 
 
@@ -41,16 +44,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup
     return ByGroup(config, log)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """With its fixtures, also those that are set up or torn down for several tests."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        return (yield)
-    with _turn(Path(tempfile.gettempdir()) / f"tests-{run}", alone=item.get_closest_marker("alone") is not None):
-        return (yield)
-
-
 @cache
 def _group(file: str) -> str:
     """A file that has tests of such a kind is in its group as a whole."""
@@ -60,19 +53,4 @@ def _group(file: str) -> str:
 
 def _place(item: pytest.Item) -> int:
     """Stable: tests of one kind keep the order of their files."""
-    if item.get_closest_marker("alone"):
-        return ORDER.index("alone")
     return ORDER.index(next((kind for kind in ORDER if kind and item.get_closest_marker(kind)), None))
-
-
-@contextmanager
-def _turn(path: Path, alone: bool) -> Iterator[None]:
-    """Workers are processes: a lock that tests share, and that a test which has to be alone holds for itself.
-
-    Whoever waits for it holds the door, or the other workers' tests could follow one another for ever.
-    """
-    with path.open("w") as lock:
-        with path.with_suffix(".door").open("w") as door:
-            fcntl.flock(door, fcntl.LOCK_EX)
-            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
