@@ -21,7 +21,7 @@ from playground.load.endpoint import Api, Capabilities, Endpoint
 
 pytestmark = pytest.mark.foreign
 KINDS: tuple[Kind, ...] = ("llama.cpp", "transformers", "transformers, continuous batching")
-TOKENS = 12
+TOKENS = 8
 QUESTION = "Continue this story. Once upon a time there was a keeper of a lighthouse, who"
 
 

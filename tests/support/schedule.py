@@ -1,4 +1,4 @@
-"""How two workers share the tests, and how a test gets the machine for itself.
+"""How the workers share the tests, and how a test gets the machine for itself.
 
 The tests of a file stay on one worker, so that its fixtures are made once. All tests with engines form one group:
 they share engines, and two cores bear no second pair. So do those with other people's servers, and those with a
