@@ -26,18 +26,12 @@ pytest_plugins = ["support.schedule"]
 
 
 @pytest.fixture(autouse=True)
-def own_host(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def own_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in list(os.environ):
         if name.startswith(("PLAYGROUND_", "HF_")):
             monkeypatch.delenv(name)
     # tmp_path is too long for a Unix socket, whose path has room for 107 bytes.
     state = tempfile.mkdtemp(prefix="pg", dir="/tmp")
-    # What vLLM's flags are is asked once, not by every test: its import takes seconds.
-    runtimes = tmp_path_factory.getbasetemp().parent / "runtimes"
-    runtimes.mkdir(exist_ok=True)
-    (Path(state) / "runtimes").symlink_to(runtimes)
     monkeypatch.setenv("PLAYGROUND_DB", str(tmp_path / "history.db"))
     monkeypatch.setenv("PLAYGROUND_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("PLAYGROUND_STATE", state)
