@@ -1,8 +1,8 @@
 """How the workers share the tests, and how a test gets the machine for itself.
 
-The tests of a file stay on one worker, so that its fixtures are made once. All tests with engines form one group:
-they share engines, and two cores bear no second pair. So do those with other people's servers, and those with a
-browser. These groups are the longest and come first. Tests marked `alone` judge times: `make test` runs them in a
+The tests of a file stay on one worker, so that its fixtures are made once. All tests with other people's servers
+form one group, all with a browser another, and those with engines but no browser a third: they share what they
+start. These groups are the longest and come first. Tests marked `alone` judge times: `make test` runs them in a
 second call, without workers.
 """
 
@@ -16,8 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.paths import ROOT
 
-GROUPS = ("engine", "foreign", "browser")
-ORDER = (*GROUPS, "simulation", None)
+GROUPS = ("foreign", "browser", "engine")
+ORDER = ("engine", "foreign", "browser", "simulation", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
