@@ -1,9 +1,9 @@
 """How the workers share the tests, and how a test gets the machine for itself.
 
-The tests of a file stay on one worker, so that its fixtures are made once. All tests with other people's servers
-form one group, all with a browser another, and those with engines but no browser a third: they share what they
-start. These groups are the longest and come first. Tests marked `alone` judge times: `make test` runs them in a
-second call, without workers.
+The tests of a file stay on one worker, so that its fixtures are made once. Tests with a browser form one group,
+those with engines a second, those with other people's servers a third: they share what they start. A file of
+several kinds is in the first of them. These groups are the longest and come first. Tests marked `alone` judge
+times: `make test` runs them in a second call, without workers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.paths import ROOT
 
-GROUPS = ("foreign", "browser", "engine")
+GROUPS = ("browser", "engine", "foreign")
 ORDER = ("engine", "foreign", "browser", "simulation", None)
 
 
@@ -46,7 +46,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup
 
 @cache
 def _group(file: str) -> str:
-    """A file that has tests of such a kind is in its group as a whole."""
     text = (ROOT / file).read_text(encoding="utf-8")
     return next((kind for kind in GROUPS if f"pytest.mark.{kind}" in text), file)
 
