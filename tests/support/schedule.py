@@ -1,9 +1,9 @@
 """How the workers share the tests, and how a test gets the machine for itself.
 
-The tests of a file stay on one worker, so that its fixtures are made once. Tests with a browser form one group,
-those with engines a second, those with other people's servers a third: they share what they start. A file of
-several kinds is in the first of them. These groups are the longest and come first. Tests marked `alone` judge
-times: `make test` runs them in a second call, without workers.
+The tests of a file stay on one worker, so that its fixtures are made once. Tests with engines form one group: they
+share engines, and two cores bear no second pair. Those with other people's servers form a second group, those with
+a browser a third; a file of several kinds is in the first of them. These groups are the longest and come first.
+Tests marked `alone` judge times: `make test` runs them in a second call, without workers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.paths import ROOT
 
-GROUPS = ("browser", "engine", "foreign")
-ORDER = ("engine", "foreign", "browser", "simulation", None)
+GROUPS = ("engine", "foreign", "browser")
+ORDER = (*GROUPS, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

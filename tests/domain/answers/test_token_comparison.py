@@ -110,6 +110,7 @@ def p_values(sharpness_b: float, runs: int) -> list[float]:
     return found
 
 
+@pytest.mark.simulation
 def test_p_values_are_uniform_when_nothing_differs() -> None:
     found = np.array(p_values(0.8, 400))
     for level in (0.05, 0.1, 0.25, 0.5, 0.75):
@@ -121,6 +122,7 @@ def test_a_real_difference_is_found() -> None:
     assert fmean(p < 0.05 for p in p_values(2.0, 60)) > 0.8
 
 
+@pytest.mark.simulation
 def test_the_power_is_what_is_said() -> None:
     """One token's share at one position of 8, shifted as much as the statement says is found 4 times in 5."""
     shift = detectable_shift(20, 20, 9)

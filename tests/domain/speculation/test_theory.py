@@ -355,6 +355,7 @@ def test_off() -> None:
     assert best_k([]).confidence is None
 
 
+@pytest.mark.simulation
 def test_the_best_of_many_is_not_made_of_noise() -> None:
     """Eight k that all do nothing, 400 times: without the wider interval about one time in six."""
     random = np.random.default_rng(3)

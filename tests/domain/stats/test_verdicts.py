@@ -96,6 +96,7 @@ def test_the_interval_covers_the_truth(noise: Noise, count: int) -> None:
     assert fmean(verdict.speed_up or 0 for verdict in found) == pytest.approx(1.05, abs=0.01)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("noise", SCENARIOS)
 def test_stopping_on_the_width_keeps_coverage(noise: Noise) -> None:
     """And the verdict says nothing false about equal sides."""
@@ -111,6 +112,7 @@ def test_false_verdicts_at_the_usual_width() -> None:
     assert fmean(verdict.verdict != "no clear difference" for verdict in found) <= 0.07
 
 
+@pytest.mark.simulation
 def test_stopping_on_the_sign_would_not() -> None:
     """The reason for the rule."""
     found = [until(rounds, lambda v: not covers(v, 1.0)) for rounds in simulated(flat, 1.0)]
