@@ -27,9 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     choice = config.getoption("--alone")
     if choice is not None:
-        dropped = [item for item in items if (item.get_closest_marker("alone") is not None) != (choice == "only")]
+        chosen: list[pytest.Item] = []
+        dropped: list[pytest.Item] = []
+        for item in items:
+            is_alone = item.get_closest_marker("alone") is not None
+            (chosen if is_alone == (choice == "only") else dropped).append(item)
+        items[:] = chosen
         config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in set(dropped)]
     items.sort(key=_place)
 
 
