@@ -5,6 +5,7 @@ The table in docs/configuration.md is checked against `VARIABLES`.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import tempfile
@@ -78,7 +79,10 @@ class Config:
     @property
     def serves_others(self) -> bool:
         """Whether the page can be reached from other machines."""
-        return self.host != "localhost" and not self.host.startswith("127.") and self.host != "::1"
+        try:
+            return not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host != "localhost"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Config:
@@ -103,6 +107,9 @@ def _parse(name: str, value: str) -> object:
         match name.removeprefix("PLAYGROUND_"):
             case "DB" | "MODELS" | "STATE":
                 return Path(value).expanduser().absolute()
+            case "HOST":
+                # A browser's spelling of an IPv6 address is taken, too.
+                return value.removeprefix("[").removesuffix("]")
             case "PORT":
                 return _within(int(value), 1, 65535)
             case "CPU_KV_GIB":

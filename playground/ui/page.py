@@ -59,8 +59,10 @@ def build(host: Host) -> gr.Blocks:
 
 def launch_options(host: Host) -> dict[str, Any]:
     """Further arguments of `Blocks.launch`: no history of Gradio's and no telemetry."""
+    address = host.config.host
     return {
-        "server_name": host.config.host,
+        # Gradio makes an address of a page out of it, too.
+        "server_name": f"[{address}]" if ":" in address else address,
         "server_port": host.config.port,
         "auth": host.config.auth,
         "i18n": I18N,
