@@ -25,6 +25,7 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_STATE": "sockets, logs, the host's lock and what was learnt about runtimes",
     "PLAYGROUND_HOST": "address the page is served on",
     "PLAYGROUND_PORT": "port the page is served on",
+    "PLAYGROUND_ORIGINS": "addresses under which visitors reach the page, comma-separated",
     "PLAYGROUND_AUTH": "user:password that visitors must enter",
     "PLAYGROUND_RUNTIMES": "more Python interpreters that have vLLM: name=/path/to/python, comma-separated",
     "PLAYGROUND_ALLOWED_MODELS": "if set, only these targets and drafts may run, comma-separated",
@@ -55,6 +56,12 @@ def _data_root() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "vllm-ab-playground"
 
 
+def _origins() -> tuple[BaseUrl, ...]:
+    # The hub tells a Space the name under which it serves it.
+    space = os.environ.get("SPACE_HOST")
+    return (BaseUrl.parse(f"https://{space}"),) if space else ()
+
+
 @dataclass(frozen=True)
 class Config:
     """The host's configuration. Names carry the units: seconds (`_s`) and GiB (`_gib`)."""
@@ -64,6 +71,7 @@ class Config:
     state: Path = field(default_factory=_state_root)
     host: str = "127.0.0.1"
     port: int = 7860
+    origins: tuple[BaseUrl, ...] = field(default_factory=_origins)
     auth: tuple[str, str] | None = None
     runtimes: Mapping[str, Path] = field(default_factory=dict)
     allowed_models: tuple[str, ...] = ()
@@ -121,7 +129,7 @@ def _parse(name: str, value: str) -> object:
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)
-            case "RUNTIMES" | "ALLOWED_MODELS" | "ENDPOINTS" | "ENDPOINT_KEYS" as kind:
+            case "RUNTIMES" | "ALLOWED_MODELS" | "ORIGINS" | "ENDPOINTS" | "ENDPOINT_KEYS" as kind:
                 return _parse_list(kind, [item.strip() for item in value.split(",")])
             case _:
                 return value
@@ -135,7 +143,7 @@ def _parse_list(kind: str, items: list[str]) -> object:
         case "RUNTIMES":
             pairs = (item.split("=", 1) for item in items)
             return {key.strip(): Path(path.strip()) for key, path in pairs}
-        case "ENDPOINTS":
+        case "ENDPOINTS" | "ORIGINS":
             return tuple(BaseUrl.parse(item) for item in items)
         case "ENDPOINT_KEYS":
             return dict(_endpoint_key(item) for item in items)

@@ -18,6 +18,11 @@ GIVEN = {
     "PLAYGROUND_STATE": ("/s", "state", Path("/s")),
     "PLAYGROUND_HOST": ("0.0.0.0", "host", "0.0.0.0"),
     "PLAYGROUND_PORT": ("80", "port", 80),
+    "PLAYGROUND_ORIGINS": (
+        "https://a.b,http://c:8000",
+        "origins",
+        (BaseUrl(True, "a.b", 443), BaseUrl(False, "c", 8000)),
+    ),
     "PLAYGROUND_AUTH": ("me:a:b", "auth", ("me", "a:b")),
     "PLAYGROUND_RUNTIMES": (
         "new=/n/python, old=/o/python",

@@ -12,7 +12,7 @@ from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.runs.host import Host
 from playground.ui.shared.form_origin import filled_from
-from playground.ui.shared.labels import I18N, label, visitor_locale
+from playground.ui.shared.labels import label, visitor_locale
 
 from .compare import tab as compare_tab
 from .history import actions as history_actions
@@ -22,11 +22,18 @@ from .sweep import actions as sweep_actions
 from .sweep import tab as sweep_tab
 
 
+class Page(gr.Blocks):
+    """Describes no API: Gradio would send the description with each page, also before a login."""
+
+    def get_api_info(self, all_endpoints: bool = False, page: str | None = None) -> Any:
+        return {"named_endpoints": {}, "unnamed_endpoints": {}}
+
+
 def build(host: Host) -> gr.Blocks:
     """Nothing is built at import: every call builds a new page."""
     machine = devices.machine()
     gr.set_static_paths([view.PLOTLY_JS])
-    page = gr.Blocks(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)
+    page = Page(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)
     with page:
         header = gr.HTML(_header(machine, "en"), apply_default_css=False)
         with gr.Tabs() as tabs:
@@ -55,26 +62,6 @@ def build(host: Host) -> gr.Blocks:
         arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
         page.load(arrive, compare.base, arrived, show_progress="hidden")
     return page
-
-
-def launch_options(host: Host) -> dict[str, Any]:
-    """Further arguments of `Blocks.launch`: no history of Gradio's and no telemetry."""
-    address = host.config.host
-    return {
-        # Gradio makes an address of a page out of it, too.
-        "server_name": f"[{address}]" if ":" in address else address,
-        "server_port": host.config.port,
-        "auth": host.config.auth,
-        "i18n": I18N,
-        "css_paths": view.ASSETS / "style.css",
-        "theme": gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
-        "run_history": False,
-        # For files of prompts: anybody who reaches the page can upload one.
-        "max_file_size": "20mb",
-        "enable_monitoring": False,
-        "footer_links": [],
-        "quiet": True,
-    }
 
 
 def _header(machine: devices.Machine, locale: Locale) -> str:

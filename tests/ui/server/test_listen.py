@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import app
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.i18n import LOCALES, say_message
-from playground.runs.host import Host
-from playground.ui.page import launch_options
+from playground.ui.server.server import listen
 
 
 def free_port(family: socket.AddressFamily, address: str) -> int:
@@ -23,12 +21,13 @@ def free_port(family: socket.AddressFamily, address: str) -> int:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0", "::1", "::"])
 def test_addresses_of_this_machine(host: str) -> None:
-    app.check_address(host, free_port(socket.AF_INET, "127.0.0.1"))
+    for opened in listen(host, free_port(socket.AF_INET, "127.0.0.1")):
+        opened.close()
 
 
 def refusal(host: str, port: int) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        app.check_address(host, port)
+        listen(host, port)
     for locale in LOCALES:
         assert host in say_message(caught.value, locale)
     return caught.value
@@ -53,29 +52,27 @@ def test_a_port_that_is_taken() -> None:
 
 
 def test_a_privileged_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Unprivileged(socket.socket):
-        def bind(self, address: object) -> None:
-            raise PermissionError(13, "Permission denied")
+    def unprivileged(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(socket, "socket", Unprivileged)
+    monkeypatch.setattr(socket, "create_server", unprivileged)
     assert refusal("127.0.0.1", 80).message_id == "app.port_privileged"
 
 
 @pytest.mark.parametrize(
-    ("typed", "host", "served", "others"),
+    ("typed", "host", "others"),
     [
-        ("::1", "::1", "[::1]", False),
-        ("[::1]", "::1", "[::1]", False),
-        ("0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1", "[0:0:0:0:0:0:0:1]", False),
-        ("::", "::", "[::]", True),
-        ("127.0.0.2", "127.0.0.2", "127.0.0.2", False),
-        ("localhost", "localhost", "localhost", False),
-        ("127.example.org", "127.example.org", "127.example.org", True),
-        ("0.0.0.0", "0.0.0.0", "0.0.0.0", True),
+        ("::1", "::1", False),
+        ("[::1]", "::1", False),
+        ("0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1", False),
+        ("::", "::", True),
+        ("127.0.0.2", "127.0.0.2", False),
+        ("localhost", "localhost", False),
+        ("127.example.org", "127.example.org", True),
+        ("0.0.0.0", "0.0.0.0", True),
     ],
 )
-def test_ipv6(typed: str, host: str, served: str, others: bool, tmp_path: Path) -> None:
+def test_ipv6(typed: str, host: str, others: bool, tmp_path: Path) -> None:
     config = Config.from_environment({"PLAYGROUND_HOST": typed, "PLAYGROUND_DB": str(tmp_path / "h.db")})
     assert config.host == host
     assert config.serves_others == others
-    assert launch_options(Host(config))["server_name"] == served

@@ -1,0 +1,1 @@
+"""How the page is served: its address, who is let in, and the limits on connections and requests."""

@@ -1,0 +1,232 @@
+"""Who is let in: every route is behind the same gate, and what it refuses never reaches the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from playground.config import Config
+from playground.domain.url import BaseUrl
+from playground.ui.server import gate, throttle
+from playground.ui.server.gate import API, Gate
+
+HERE = "127.0.0.1:7860"
+JOIN = f"{API}/queue/join"
+
+
+class Page:
+    """Stands for everything behind the gate: notes what reaches it, and sets a cookie as Gradio does."""
+
+    def __init__(self) -> None:
+        self.reached: list[str] = []
+        self.bodies: list[int] = []
+        self.known = True
+        self.status = 200
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.reached.append(scope["path"])
+        request = Request(scope, receive)
+        assert "origin" not in request.headers
+        self.bodies.append(len(await request.body()))
+        response = Response(status_code=self.status)
+        response.set_cookie("token", "secret", samesite="none", secure=True)
+        await response(scope, receive, send)
+
+    def is_known(self, request: HTTPConnection) -> bool:
+        return self.known
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page()
+
+
+def visitor(page: Page, config: Config, address: str = "127.0.0.1") -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(Gate(page, config, page.is_known), client=(address, 5000))
+    return httpx.AsyncClient(transport=transport, base_url=f"http://{HERE}")
+
+
+@pytest.fixture
+async def client(page: Page, config: Config) -> AsyncIterator[httpx.AsyncClient]:
+    async with visitor(page, config) as opened:
+        yield opened
+
+
+ROUTES = [
+    ("GET", "/"),
+    ("GET", "/config"),
+    ("POST", "/login"),
+    ("POST", JOIN),
+    ("GET", f"{API}/queue/data"),
+    ("POST", f"{API}/upload"),
+    ("POST", f"{API}/run/predict"),
+    ("GET", f"{API}/file=/etc/passwd"),
+    ("GET", "/assets/index.js"),
+    ("GET", "/live/run/1"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.9", "localhost@evil", ""])
+async def test_a_foreign_host(client: httpx.AsyncClient, page: Page, method: str, path: str, host: str) -> None:
+    """A name that was made to lead here."""
+    answer = await client.request(method, path, headers={"host": host})
+    assert (answer.status_code, page.reached) == (421, [])
+    assert "PLAYGROUND_ORIGINS" in answer.text
+
+
+@pytest.mark.parametrize(("method", "path"), [route for route in ROUTES if route[1] != "/"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:3000"},
+        {"origin": "http://127.0.0.1"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+async def test_another_website(
+    client: httpx.AsyncClient, page: Page, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = await client.request(method, path, headers=headers)
+    assert (answer.status_code, page.reached) == (403, [])
+
+
+async def test_a_link_from_elsewhere_opens_the_page_and_nothing_is_read_by_other_websites(
+    client: httpx.AsyncClient, page: Page
+) -> None:
+    answer = await client.get("/", headers={"origin": "https://evil.example", "sec-fetch-site": "cross-site"})
+    assert answer.status_code == 200
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
+    assert (await client.post("/", headers={"origin": "https://evil.example"})).status_code == 403
+    preflight = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    assert (await client.options(JOIN, headers=preflight)).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8888", "[::1]:7860", "127.1.2.3"])
+async def test_the_page_s_own_requests(client: httpx.AsyncClient, host: str) -> None:
+    """A tunnel changes the port."""
+    headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+    for method, path in ROUTES:
+        assert (await client.request(method, path, headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("served_on", "host", "status"),
+    [
+        ("0.0.0.0", "10.1.2.3:7860", 200),
+        ("::", "[2001:db8::1]", 200),
+        ("0.0.0.0", "evil.example", 421),
+        ("10.1.2.3", "10.1.2.3:7860", 200),
+        ("10.1.2.3", "10.9.9.9:7860", 421),
+        ("bench.local", "BENCH.local", 200),
+        ("127.0.0.1", "bench.example.com", 200),
+        ("127.0.0.1", "bench.example.com.evil.example", 421),
+    ],
+)
+async def test_other_addresses(page: Page, config: Config, served_on: str, host: str, status: int) -> None:
+    config = replace(config, host=served_on, origins=(BaseUrl.parse("https://bench.example.com"),))
+    async with visitor(page, config) as client:
+        assert (await client.get("/", headers={"host": host})).status_code == status
+
+
+async def test_a_proxy_that_changes_the_host(page: Page, config: Config) -> None:
+    config = replace(config, origins=(BaseUrl.parse("https://bench.example.com"),))
+    headers = {"origin": "https://bench.example.com", "x-forwarded-host": "bench.example.com"}
+    async with visitor(page, config) as client:
+        assert (await client.post(JOIN, headers=headers)).status_code == 200
+        assert (await client.post(JOIN, headers={"x-forwarded-host": "evil.example"})).status_code == 421
+        assert (await client.post(JOIN, headers={"origin": "https://evil.example"})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/monitoring", "/monitoring/summary", "/docs", "/redoc", "/openapi.json", f"{API}/openapi.json"]
+    + [f"{API}/{name}" for name in ("proxy=https://x.hf.space", "vibe-code", "runs", "deep_link", "dev/reload")]
+    + ["/login/", "//login", "/config/", f"{API}/call/x"],
+)
+async def test_what_the_page_does_not_need_is_closed(client: httpx.AsyncClient, page: Page, path: str) -> None:
+    assert (await client.get(f"http://{HERE}{path}")).status_code == 404
+    assert page.reached == []
+
+
+async def test_before_the_login_only_the_form_is_served(client: httpx.AsyncClient, page: Page) -> None:
+    page.known = False
+    for method, path in ROUTES:
+        public = path in ("/", "/login") or path.startswith("/assets/")
+        assert (await client.request(method, path)).status_code == (200 if public else 401), path
+
+
+async def test_cookies_stay_on_this_site(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/")
+    assert answer.headers["set-cookie"] == "token=secret; Path=/; Secure; HttpOnly; SameSite=Lax"
+
+
+async def test_guessing_is_slowed_down(page: Page, config: Config) -> None:
+    """Also for the right password, since its time would tell; another address is not kept waiting."""
+    page.status = 400
+    shared = Gate(page, config, page.is_known)
+
+    def client(address: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(shared, client=(address, 1)), base_url=f"http://{HERE}"
+        )
+
+    async with client("10.0.0.1") as attacker, client("10.0.0.2") as owner:
+        statuses = [(await attacker.post("/login")).status_code for _ in range(throttle.FREE + 20)]
+        assert statuses == [400] * throttle.FREE + [429] * 20
+        answer = await attacker.post("/login")
+        assert int(answer.headers["retry-after"]) >= 1
+        page.status = 200
+        assert (await owner.post("/login")).status_code == 200
+        assert (await attacker.post("/login")).status_code == 429
+
+
+def test_delays_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(throttle.time, "monotonic", lambda: now)
+    guarded = throttle.Throttle()
+    assert [guarded.attempt("a") for _ in range(throttle.FREE)] == [0] * throttle.FREE
+    delays = []
+    for _ in range(12):
+        delays.append(guarded.attempt("a"))
+        now += delays[-1]
+        assert guarded.attempt("a") == 0
+    assert delays[:4] == [1, 2, 4, 8]
+    assert max(delays) == throttle.LONGEST_S
+    guarded.succeeded("a")
+    assert guarded.attempt("a") == 0
+    # An IPv6 visitor has a whole network to choose from.
+    taken = [guarded.attempt(f"2001:db8::{number:x}") for number in range(throttle.FREE + 1)]
+    assert taken[-1] > 0
+    # Many addresses: together they are slowed down, too.
+    assert any(guarded.attempt(f"10.0.1.{number}") for number in range(throttle.FREE_FOR_ALL))
+
+
+async def test_large_bodies(client: httpx.AsyncClient, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they say so or not; what was cut off is not taken for a request."""
+    monkeypatch.setattr(gate, "LARGEST_BODY", 1000)
+    monkeypatch.setattr(gate, "LARGEST_UPLOAD", 5000)
+
+    async def pieces(count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield b"x" * 100
+
+    assert (await client.post(JOIN, content=b"x" * 1001)).status_code == 413
+    assert page.reached == []
+    assert (await client.post(JOIN, content=pieces(11))).status_code == 413
+    assert page.bodies == []
+    assert (await client.post(JOIN, content=pieces(10))).status_code == 200
+    assert (await client.post(f"{API}/upload", content=pieces(50))).status_code == 200
+    assert (await client.post(f"{API}/upload", content=pieces(51))).status_code == 413
+    assert page.bodies == [1000, 5000]
+    assert (await client.post(JOIN, headers={"content-length": "-1"})).status_code == 413
