@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import DEFAULTS, Limits
 from playground.domain.url import BaseUrl
 
 NumberT = TypeVar("NumberT", int, float)
@@ -37,6 +38,7 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_IDLE_STOP_S": "engines that nobody used for this many seconds are stopped",
     "PLAYGROUND_START_TIMEOUT_S": "an engine that is not ready after this many seconds is given up",
     "PLAYGROUND_REQUEST_TIMEOUT_S": "a stream that is silent for this many seconds is given up",
+    "PLAYGROUND_LIMITS": "other limits than the defaults: name=number, comma-separated",
 }
 
 # Error messages never contain the values of these.
@@ -83,6 +85,7 @@ class Config:
     idle_stop_s: float = 900
     start_timeout_s: float = 1200
     request_timeout_s: float = 120
+    limits: Limits = DEFAULTS
 
     @property
     def serves_others(self) -> bool:
@@ -129,7 +132,7 @@ def _parse(name: str, value: str) -> object:
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)
-            case "RUNTIMES" | "ALLOWED_MODELS" | "ORIGINS" | "ENDPOINTS" | "ENDPOINT_KEYS" as kind:
+            case "RUNTIMES" | "ALLOWED_MODELS" | "ORIGINS" | "ENDPOINTS" | "ENDPOINT_KEYS" | "LIMITS" as kind:
                 return _parse_list(kind, [item.strip() for item in value.split(",")])
             case _:
                 return value
@@ -143,6 +146,9 @@ def _parse_list(kind: str, items: list[str]) -> object:
         case "RUNTIMES":
             pairs = (item.split("=", 1) for item in items)
             return {key.strip(): Path(path.strip()) for key, path in pairs}
+        case "LIMITS":
+            changes = (item.split("=", 1) for item in items)
+            return Limits.of((name.strip(), number.strip()) for name, number in changes)
         case "ENDPOINTS" | "ORIGINS":
             return tuple(BaseUrl.parse(item) for item in items)
         case "ENDPOINT_KEYS":

@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from playground.domain.claims.claims import CLAIMS, ClaimName
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import DEFAULTS, Limits
 from playground.domain.message import Message
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
 from playground.domain.spec.fields import Frozen
@@ -98,13 +99,16 @@ def _needs_gpu(path: Path) -> bool:
         return True
 
 
-def load(name_or_path: str) -> Preset:
+def load(name_or_path: str, limits: Limits = DEFAULTS) -> Preset:
     """A shipped preset by name, or a file by path. Raises InvalidInput naming file, key and nearest valid key."""
     path = Path(name_or_path)
     if path.suffix != ".toml":
         path = FOLDER / f"{name_or_path}.toml"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(limits.preset_bytes + 1)
+        limits.check("preset_bytes", len(content))
+        document = tomllib.loads(content.decode())
     except OSError as error:
         nearest = nearest_of(name_or_path, names())
         raise InvalidInput("preset.missing", name=name_or_path, nearest=nearest) from error

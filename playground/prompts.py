@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, takewhile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import DEFAULTS, Limits, check_prompts
 from playground.domain.message import Message
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.workload import ChatMessage, Conversation, Prompt, Workload
@@ -28,8 +29,6 @@ from playground.domain.validation import nearest_of
 FOLDER = Path(__file__).parents[1] / "presets" / "prompts"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 SHAREGPT_HUMANS = ("human", "user")
-# The same limit as for synthetic prompts.
-MOST = 10_000
 # A number with more digits may not fit into 64 bits.
 MOST_DIGITS = 18
 
@@ -39,40 +38,48 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
-def load(name_or_path: str) -> tuple[Prompt, ...]:
+def load(name_or_path: str, limits: Limits = DEFAULTS) -> tuple[Prompt, ...]:
     """A built-in set by name, or a file by path. Raises InvalidInput, which names file, place and remedy."""
     if name_or_path in names():
-        return read(FOLDER / f"{name_or_path}.jsonl")
+        return read(FOLDER / f"{name_or_path}.jsonl", limits)
     path = Path(name_or_path)
     if not path.suffix and not path.exists():
         raise InvalidInput("prompts.no_such_set", name=name_or_path, nearest=nearest_of(name_or_path, names()))
-    return read(path)
+    return read(path, limits)
 
 
 def of_measurement(
-    measurement: Measurement, workload: Workload, seed: int, tokenizer: Tokenizer | None
+    measurement: Measurement,
+    workload: Workload,
+    seed: int,
+    tokenizer: Tokenizer | None,
+    limits: Limits = DEFAULTS,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Prompt, ...]:
     """The prompts of a measurement. `tokenizer` is the first side's. Raises InvalidInput if synthetic prompts lack
-    it."""
+    it, and for what is above the limits. Synthetic ones are left out once `stopped`."""
     match measurement.prompts:
         case None:
             return (Prompt(conversation=workload.conversation),)
         case SyntheticPrompts(input_tokens=tokens, count=count):
             if tokenizer is None:
                 raise InvalidInput("prompts.no_tokenizer")
-            return synthetic(tokenizer, tokens, count, seed)
+            return synthetic(tokenizer, tokens, count, seed, stopped=stopped)
         case name:
-            return load(name)
+            return load(name, limits)
 
 
-def read(path: Path) -> tuple[Prompt, ...]:
-    """The prompts of a file in order, from one to MOST."""
+def read(path: Path, limits: Limits = DEFAULTS) -> tuple[Prompt, ...]:
+    """The prompts of a file in order, at least one. Raises InvalidInput for what is above the limits."""
     reader = {".txt": _lines, ".jsonl": _json_lines, ".csv": _table, ".json": _json_list}.get(path.suffix.lower())
     if reader is None:
         raise InvalidInput("prompts.kind", file=path.name)
     try:
+        with path.open("rb") as file:
+            content = file.read(limits.upload_bytes + 1)
+        limits.check("upload_bytes", len(content))
         # Spreadsheets begin their files with a byte order mark.
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise InvalidInput("prompts.unreadable", file=path.name, detail=error.strerror) from error
     except UnicodeDecodeError as error:
@@ -81,9 +88,10 @@ def read(path: Path) -> tuple[Prompt, ...]:
     except ValueError as error:
         # Python refuses the name: it contains a null byte or half an emoji.
         raise InvalidInput("prompts.unreadable", file=mended(path.name), detail=str(error)) from error
-    prompts = tuple(islice(reader(text, path.name), MOST + 1))
-    if len(prompts) > MOST:
-        raise InvalidInput("prompts.too_many", file=path.name, limit=MOST)
+    prompts = tuple(islice(reader(text, path.name), limits.prompts + 1))
+    if len(prompts) > limits.prompts:
+        raise InvalidInput("prompts.too_many", file=path.name, limit=limits.prompts)
+    check_prompts(limits, prompts)
     if not prompts:
         raise InvalidInput("prompts.none", file=path.name)
     return prompts
@@ -217,12 +225,17 @@ def _first_human(turns: object) -> str | None:
 
 
 def synthetic(
-    tokenizer: Tokenizer, tokens: int, count: int, seed: int, max_tokens: int | None = None
+    tokenizer: Tokenizer,
+    tokens: int,
+    count: int,
+    seed: int,
+    max_tokens: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Prompt, ...]:
     """`count` prompts of shuffled plain words, each `tokens` long by this tokenizer.
 
     The chat template's own tokens come on top. The same seed gives the same prompts; they share no prefix beyond
-    chance. Where no text has exactly that length, a shorter one is used.
+    chance. Where no text has exactly that length, a shorter one is used. Once `stopped`, the rest is left out.
     """
     if tokenizer.truncation or tokenizer.padding:
         # Some models' files set these, which would hide the true length. The caller's tokenizer stays unchanged.
@@ -231,25 +244,30 @@ def synthetic(
         tokenizer.no_padding()
     random = Random(seed)
     words = sorted({word for prompt in load("chat") for word in prompt.conversation[-1].content.split()})
-    return tuple(_of_text(_of_length(tokenizer, tokens, words, random), max_tokens) for _ in range(count))
+    wanted = takewhile(lambda _: not stopped(), range(count))
+    return tuple(_of_text(_of_length(tokenizer, tokens, words, random, stopped), max_tokens) for _ in wanted)
 
 
-def _of_length(tokenizer: Tokenizer, tokens: int, words: list[str], random: Random) -> str:
-    """A text of that many tokens: words until it is too long, then fewer, then short ones to fill up."""
+def _of_length(
+    tokenizer: Tokenizer, tokens: int, words: list[str], random: Random, stopped: Callable[[], bool]
+) -> str:
+    """A text of that many tokens: words until it is too long, then fewer, then short ones to fill up. Once
+    `stopped`, a text of any length."""
 
     def length(chosen: list[str]) -> int:
-        return len(tokenizer.encode(" ".join(chosen), add_special_tokens=False).ids)
+        # Unlike `encode`, this lets other threads run meanwhile: a long text takes seconds.
+        return len(tokenizer.encode_batch_fast([" ".join(chosen)], add_special_tokens=False)[0])
 
     chosen = [random.choice(words)]
-    while (now := length(chosen)) < tokens:
+    while not stopped() and (now := length(chosen)) < tokens:
         # In common tokenizers a word is at least one token, so that one pass is enough.
         chosen += random.choices(words, k=tokens - now)
     # Length grows with the words: bisect for the most words that fit.
     low, high = 1, len(chosen)
-    while low < high:
+    while low < high and not stopped():
         middle = (low + high + 1) // 2
         low, high = (middle, high) if length(chosen[:middle]) <= tokens else (low, middle - 1)
     chosen = chosen[:low] if length(chosen[:1]) <= tokens else ["a"]
-    while length([*chosen, "a"]) <= tokens:
+    while not stopped() and length([*chosen, "a"]) <= tokens:
         chosen.append("a")
     return " ".join(chosen)

@@ -9,6 +9,7 @@ import pytest
 
 from playground.config import SECRET, VARIABLES, Config
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import Limits
 from playground.domain.url import BaseUrl
 from playground.i18n import LOCALES, say_message
 
@@ -46,6 +47,7 @@ GIVEN = {
     "PLAYGROUND_IDLE_STOP_S": ("1.5", "idle_stop_s", 1.5),
     "PLAYGROUND_START_TIMEOUT_S": ("60", "start_timeout_s", 60.0),
     "PLAYGROUND_REQUEST_TIMEOUT_S": ("9", "request_timeout_s", 9.0),
+    "PLAYGROUND_LIMITS": ("prompts=5, log_bytes = 7", "limits", Limits(prompts=5, log_bytes=7)),
 }
 
 
@@ -107,6 +109,24 @@ def test_bad_value(name: str, value: str) -> None:
         assert (value in sentence) == (name not in SECRET)
     if name in SECRET:
         assert "sk-" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("promts=5", "prompts"),
+        ("prompts=many", "'many'"),
+        ("prompts=0", "from 1 to"),
+        (f"prompts={'9' * 5000}", "from 1 to"),
+        ("prompts", "PLAYGROUND_LIMITS='prompts'"),
+    ],
+)
+def test_a_bad_limit_is_named(value: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Config.from_environment({"PLAYGROUND_LIMITS": value})
+    for locale in LOCALES:
+        assert "PLAYGROUND_LIMITS" in say_message(caught.value, locale)
+        assert said.replace("from 1 to", "1") in say_message(caught.value, locale)
 
 
 def test_unknown_variable() -> None:

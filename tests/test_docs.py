@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from playground import presets
 from playground.cli.main import _parser
 from playground.config import VARIABLES, Config
 from playground.domain.claims.claims import CLAIMS
+from playground.domain.limits import Limits
 from playground.i18n import table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -84,10 +86,19 @@ def test_every_variable_is_documented_with_its_default() -> None:
         value = getattr(config, name.removeprefix("PLAYGROUND_").lower())
         if isinstance(value, Path):
             assert value.name.startswith(default.strip("`").rsplit("/", 1)[-1].removesuffix("UID")), name
+        elif isinstance(value, Limits):
+            assert default == "see below", name
         elif value:
             assert default == f"`{value}`", name
         else:
             assert default in ("none", "any", "`0`"), name
+
+
+def test_every_limit_is_documented_as_messages_name_it() -> None:
+    page = section("Limits", PAGES["configuration"])
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| (.+) \|$", page, re.MULTILINE)
+    expected = [(name, f"{limit:,}", table()[f"limit.{name}"]["en"]) for name, limit in asdict(Limits()).items()]
+    assert rows == expected
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=str)

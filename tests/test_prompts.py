@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from playground import prompts
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import Limits
 from playground.domain.spec.workload import ChatMessage, Prompt
 from playground.i18n import LOCALES, say_message
 
@@ -184,13 +185,13 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, message_id: str, p
 
 
 def test_as_many_as_may_be(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a\n" * prompts.MOST)
-    assert len(prompts.read(tmp_path / "a.txt")) == prompts.MOST
+    (tmp_path / "a.txt").write_text("a\n" * Limits().prompts)
+    assert len(prompts.read(tmp_path / "a.txt")) == Limits().prompts
 
 
 def test_nothing_is_read_beyond_the_limit(tmp_path: Path) -> None:
     """What follows the first prompt too many is not looked at: here it is no prompt at all."""
-    (tmp_path / "a.jsonl").write_text(GOOD * (prompts.MOST + 1) + "{")
+    (tmp_path / "a.jsonl").write_text(GOOD * (Limits().prompts + 1) + "{")
     with pytest.raises(InvalidInput) as caught:
         prompts.read(tmp_path / "a.jsonl")
     assert caught.value.message_id == "prompts.too_many"

@@ -37,7 +37,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    preset = preset_of(arguments.preset)
+    config = Config.from_environment()
+    preset = preset_of(arguments.preset, config.limits)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
         values = {**workload.model_dump(), "prompt": arguments.prompt}
@@ -47,15 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
     if measurement is not None and (arguments.prompt or arguments.prompts):
         # A single prompt is sent again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
-    record = asyncio.run(_run_comparison(preset, workload, measurement, quiet=arguments.json))
+    record = asyncio.run(_run_comparison(config, preset, workload, measurement, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
     return 0 if record.status in ("done", "stopped") else 1
 
 
 async def _run_comparison(
-    preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
+    config: Config, preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
 ) -> Run:
-    host = Host(Config.from_environment())
+    host = Host(config)
     # Checked first, so that invalid input does not even create a database.
     comparison = host.comparison(preset.sides, workload, measurement, preset.name)
     host.open()

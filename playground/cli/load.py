@@ -43,13 +43,13 @@ def _positive(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     config, key = Config.from_environment(), os.environ.get("OPENAI_API_KEY")
     endpoint = Endpoint.attached(config, arguments.base_url, arguments.model, arguments.api, key)
-    prompts = load_test.prompts_for(arguments.prompt, arguments.prompts)
+    prompts = load_test.prompts_for(arguments.prompt, arguments.prompts, config.limits)
     sampling = load_test.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
-    test = asyncio.run(load_test.drive(endpoint, prompts, sampling, profile, config.request_timeout_s))
+    test = asyncio.run(load_test.drive(endpoint, prompts, sampling, profile, config))
     print_json(load_document(test)) if arguments.json else print_load(test)
     if not test.answered:
         problem = test.traces[-1].problem

@@ -23,7 +23,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config, preset = Config.from_environment(), preset_of(arguments.preset)
+    config = Config.from_environment()
+    preset = preset_of(arguments.preset, config.limits)
     # The same checks as before a run.
     record = Host(config).comparison(preset.sides, preset.workload, preset=preset.name).run
     checks = preflight.examine(config, record)

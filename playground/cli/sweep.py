@@ -85,7 +85,7 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
         return _resumed(host, arguments)
     if arguments.preset is None:
         raise InvalidInput("cli.sweep_of_what")
-    preset = preset_of(arguments.preset)
+    preset = preset_of(arguments.preset, host.config.limits)
     plan = preset.sweep
     if arguments.knob:
         knobs = tuple(parsed_knob(text) for text in arguments.knob)

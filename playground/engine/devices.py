@@ -88,12 +88,14 @@ def place(
     """A core set for each CPU side; for each GPU side the GPUs that the fewest others use, so none if possible.
 
     Where sides serve in turns nothing contends, and every CPU side gets the same cores: all but the first, which
-    is left to the page and to the measuring process. Raises InvalidInput if one side alone needs more GPUs than
-    there are.
+    is left to the page and to the measuring process. Raises InvalidInput if one side alone needs more GPUs, or on
+    a CPU more cores, than there are.
     """
     on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]
     placements: dict[int, Placement] = {}
     for position, index in enumerate(on_cpu):
+        if (processes := sides[index].gpus) > len(host.cores):
+            raise InvalidInput("settings.too_many_processes", wanted=processes, available=len(host.cores))
         cores = host.cores[1:] or host.cores if in_turns else _share(host.cores, position, len(on_cpu))
         placements[index] = Placement("cpu", cores=cores, contended=not in_turns)
     users = {gpu.index: 0 for gpu in host.gpus}

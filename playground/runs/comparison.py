@@ -12,6 +12,7 @@ from datetime import datetime
 from playground import prompts
 from playground.config import Config
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import check_run
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Status
 from playground.domain.spec.case import Side
@@ -92,6 +93,7 @@ class Comparison:
     def check(self) -> None:
         """Raises InvalidInput for what is impossible, or what this host does not allow. Nothing has started
         then."""
+        check_run(self._config.limits, self.run)
         placement.check_allowed(self._config, self.run)
         plan = self.run.measurement
         if plan is None:
@@ -157,7 +159,14 @@ class Comparison:
         workload = self.run.workload
         targets = [side.settings.target for side in self.run.sides if isinstance(side.settings, EngineSettings)]
         folder = folders.local_folder(self._config, targets[0]) if targets else None
-        return prompts.of_measurement(plan, workload, workload.sampling.seed or 0, tokenizer(folder))
+        return prompts.of_measurement(
+            plan,
+            workload,
+            workload.sampling.seed or 0,
+            tokenizer(folder),
+            self._config.limits,
+            stopped=lambda: self._stopping,
+        )
 
     async def _finish(self, run: Run) -> None:
         try:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from playground import prompts
+from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
+from playground.domain.limits import Limits, check_prompts, requests_of
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
@@ -37,13 +39,15 @@ class LoadTest:
         return any(trace.problem is None for trace in self.traces)
 
 
-def prompts_for(text: str | None, file: str | None) -> Sequence[Prompt]:
-    """One prompt, or those of a file (or a built-in set)."""
+def prompts_for(text: str | None, file: str | None, limits: Limits) -> Sequence[Prompt]:
+    """One prompt, or those of a file (or a built-in set). Raises InvalidInput for what is above the limits."""
     if file is not None:
-        return prompts.load(file)
+        return prompts.load(file, limits)
     if text is not None and not text.strip():
         raise InvalidInput("load.empty_prompt")
-    return [Prompt(conversation=(ChatMessage(role="user", content=text or PROMPT),))]
+    single = Prompt(conversation=(ChatMessage(role="user", content=text or PROMPT),))
+    check_prompts(limits, [single])
+    return [single]
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:
@@ -53,15 +57,22 @@ def sampling_for(output_tokens: int | None) -> Sampling:
 
 
 async def drive(
-    endpoint: Endpoint, workload: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, idle_timeout_s: float
+    endpoint: Endpoint, workload: Sequence[Prompt], sampling: Sampling, profile: LoadProfile, config: Config
 ) -> LoadTest:
-    """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept."""
+    """Probe the endpoint, then send the profile's requests. SIGINT and SIGTERM end it; what arrived is kept.
+
+    Raises InvalidInput for what is above the host's limits.
+    """
+    limits, requests = config.limits, requests_of(profile)
+    limits.check("run_requests", requests)
+    limits.check("output_tokens", sampling.max_tokens)
+    limits.check("trial_output_tokens", requests * sampling.max_tokens)
     endpoint = endpoint.knowing(await probe(endpoint, sampling))
     longest = endpoint.capabilities.max_model_len
     tokens = max(prompt.sampled(sampling).max_tokens for prompt in workload)
     if longest is not None and tokens >= longest:
         raise InvalidInput("load.too_long", tokens=tokens, longest=longest)
-    load = MeasuredLoad(endpoint, workload, sampling, profile, SEED, idle_timeout_s)
+    load = MeasuredLoad(endpoint, workload, sampling, profile, SEED, config.request_timeout_s)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)

@@ -115,6 +115,7 @@ class SweepRun:
 
     def check(self) -> None:
         """Raises InvalidInput for a point that this host does not allow. Nothing has started then."""
+        self._config.limits.check("sweep_points", self.sweep.plan.most_points)
         for point in self._order.candidates:
             self._comparison(point, point.case.measurement).check()
 

@@ -68,6 +68,12 @@ def test_more_gpus_than_there_are() -> None:
     assert caught.value.params == {"wanted": 4, "available": 2}
 
 
+def test_more_processes_than_cores() -> None:
+    with pytest.raises(InvalidInput, match="too_many_processes"):
+        place([side(3)], ["cpu"], host(cores=2))
+    assert place([side(2)], ["cpu"], host(cores=2))[0].cores == (0, 1)
+
+
 def test_cpu_beside_gpu() -> None:
     """Two runtimes, two devices, and the order of the sides is kept."""
     placed = place([side(), side(), side()], ["cuda", "cpu", "cuda"], host(cores=4, gpus=2))

@@ -11,6 +11,7 @@ import pytest
 
 from playground import presets
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import Limits
 from playground.domain.spec.load_profile import RampProfile, RateProfile
 from playground.domain.spec.measurement import Harness, Measurement, SyntheticPrompts
 from playground.i18n import LOCALES, Locale, say_message
@@ -132,7 +133,7 @@ def test_what_is_missing_is_said(preset: Preset, changed: dict[str, str], messag
 def test_an_uploaded_file(preset: Preset, uploads: Path) -> None:
     path = uploads / "mine.txt"
     path.write_text("one\ntwo\n")
-    assert look_at_upload(str(path), "en") == (str(path), '<p role="status">mine.txt: 2 prompts</p>')
+    assert look_at_upload(str(path), Limits(), "en") == (str(path), '<p role="status">mine.txt: 2 prompts</p>')
     measurement, _ = measurement_of(filled(preset, prompts="file", file=str(path)), preset)
     assert measurement.prompts == str(path)
 
@@ -141,7 +142,7 @@ def test_an_uploaded_file(preset: Preset, uploads: Path) -> None:
 def test_a_bad_upload_is_said(uploads: Path, locale: Locale) -> None:
     path = uploads / "bad.csv"
     path.write_text("question\nhello\n")
-    read, text = look_at_upload(str(path), locale)
+    read, text = look_at_upload(str(path), Limits(), locale)
     assert not read
     assert "question" in text
 
@@ -152,7 +153,7 @@ def test_no_other_file_of_the_machine_is_read(preset: Preset, uploads: Path, tmp
     secret.write_text("key\n")
     (uploads / "link.txt").symlink_to(secret)
     for path in (str(secret), f"{uploads}/../secret.txt", str(uploads / "link.txt")):
-        assert not look_at_upload(path, "en")[0]
+        assert not look_at_upload(path, Limits(), "en")[0]
         with pytest.raises(InvalidInput):
             measurement_of(filled(preset, prompts="file", file=path), preset)
 
@@ -162,7 +163,7 @@ NO_FILE: list[Any] = ["", [], None, {}, {"path": ""}, 5, "a\0.txt", "\ud83d"]
 
 @pytest.mark.parametrize("path", NO_FILE, ids=repr)
 def test_what_is_no_path_is_no_file(uploads: Path, path: Any) -> None:
-    read, text = look_at_upload(path, "en")
+    read, text = look_at_upload(path, Limits(), "en")
     assert not read
     assert say_message(InvalidInput("measure.no_upload")) in text
 

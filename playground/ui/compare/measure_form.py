@@ -11,6 +11,7 @@ import gradio as gr
 
 from playground import prompts
 from playground.domain.errors import PlaygroundError
+from playground.domain.limits import Limits
 from playground.domain.spec.measurement import Measurement
 from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
@@ -89,7 +90,7 @@ def _choice(field: str, name: str) -> Any:
     return sentence(f"measure.{field}_{name}")
 
 
-def wire(form: MeasureForm) -> None:
+def wire(form: MeasureForm, limits: Limits) -> None:
     """Connect the events."""
     fields = form.fields
     choosers = {fields["prompts"], fields["kind"]}
@@ -99,7 +100,7 @@ def wire(form: MeasureForm) -> None:
         return _visible(form, {name: values[fields[name]] for name in ("kind", "prompts")})
 
     def on_upload(path: str, request: gr.Request) -> tuple[str, str]:
-        return look_at_upload(path, visitor_locale(request))
+        return look_at_upload(path, limits, visitor_locale(request))
 
     for chooser in choosers:
         chooser.input(
@@ -108,11 +109,11 @@ def wire(form: MeasureForm) -> None:
     form.upload.upload(on_upload, form.upload, [fields["file"], form.note], show_progress="minimal")
 
 
-def look_at_upload(path: object, locale: Locale) -> tuple[str, str]:
+def look_at_upload(path: object, limits: Limits, locale: Locale) -> tuple[str, str]:
     """The path to read, empty if the file can't be read, and a sentence about its content."""
     try:
         file = uploaded(path)
-        count = len(prompts.read(file))
+        count = len(prompts.read(file, limits))
     except PlaygroundError as error:
         return "", f'<p role="status" class="bad">{escape(say_message(error, locale))}</p>'
     text = say("measure.uploaded", locale, file=file.name, count=count)

@@ -37,7 +37,9 @@ def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -
 
     def on_fill(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         def filled() -> tuple[Side, Sequence[Message]]:
-            pasted = paste.read(values[side.pasted] or "")
+            text = values[side.pasted] or ""
+            host.config.limits.check("settings_characters", len(text))
+            pasted = paste.read(text)
             settings, notes = allowed(host.config, pasted.settings, values[side.fields["runtime"]])
             labels = [str(values[form.fields["label"]]).strip() or "?" for form in sides]
             label = renamed(labels, index, filled_from(host, values[base]).sides, settings)

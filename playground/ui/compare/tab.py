@@ -159,7 +159,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_box.wire(tab.sides, tab.base, host)
-    measure_form.wire(tab.measurement)
+    measure_form.wire(tab.measurement, host.config.limits)
     side_count.wire(tab.count, tab.base, tab.sides)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 

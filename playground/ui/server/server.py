@@ -61,7 +61,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         theme=gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
         run_history=False,
         # For files of prompts: anybody who reaches the page can upload one.
-        max_file_size="20mb",
+        max_file_size=host.config.limits.upload_bytes,
         enable_monitoring=False,
         footer_links=[],
         show_error=False,
