@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import threading
@@ -11,9 +12,8 @@ import threading
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.i18n import say_message
+from playground.private_files import private_folder, process_folder
 from playground.runs.host import Host
-from playground.ui.page import build
-from playground.ui.server.server import Server, listen, served
 
 
 def main() -> int:
@@ -24,18 +24,31 @@ def main() -> int:
         signal.signal(signum, lambda *_: ended.set())
     try:
         config = Config.from_environment()
-        sockets = listen(config.host, config.port)
-        host = Host(config)
+        private_folder(config.state, "PLAYGROUND_STATE")
+        with process_folder(config.state, "uploads", "PLAYGROUND_STATE") as uploads:
+            # Gradio's own folder is one for all users of the machine.
+            os.environ["GRADIO_TEMP_DIR"] = str(uploads)
+            serve(config, ended)
     except PlaygroundError as error:
         print(say_message(error), file=sys.stderr)
         return error.exit_code
+    return 0
+
+
+def serve(config: Config, ended: threading.Event) -> None:
+    """Serve the page until `ended`. Raises InvalidInput for an address or a history that can't be used."""
+    # Gradio reads where its files go when it is imported.
+    from playground.ui.page import build
+    from playground.ui.server.server import Server, listen, served
+
+    sockets = listen(config.host, config.port)
+    host = Host(config)
     server = Server(sockets, served(host, build(host)))
     print(f"The playground is at {server.url}", flush=True)
     ended.wait()
     if host.loop is not None:
         asyncio.run_coroutine_threadsafe(host.close(), host.loop).result()
     server.close()
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from playground import private_files
 from playground.domain.message import Message
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -54,9 +55,8 @@ class Guarded:
         grace_s: float = 10.0,
         folder: Path | None = None,
     ) -> Guarded:
-        """Start `command` in `folder` under a guard of its own; `log` is truncated first."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("wb") as output:
+        """Start `command` in `folder` under a guard of its own. `log` is a new file. Raises OSError."""
+        with private_files.fresh_file(log) as output:
             # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command],

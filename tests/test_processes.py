@@ -46,7 +46,7 @@ while True:
 
 
 def guarded(folder: Path, code: str, *arguments: str, grace_s: float = 0.3) -> Guarded:
-    return Guarded.start([*PYTHON, code, *arguments], os.environ, folder / "logs" / "e.log", grace_s)
+    return Guarded.start([*PYTHON, code, *arguments], os.environ, folder / "e.log", grace_s)
 
 
 def pids_in(file: Path) -> list[int]:

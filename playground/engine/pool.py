@@ -14,6 +14,7 @@ from pathlib import Path
 
 import filelock
 
+from playground import private_files
 from playground.config import Config
 from playground.domain.errors import EngineFailed, HostBusy
 
@@ -60,7 +61,7 @@ class Pool:
         self._config = config
         self._engines: dict[str, Engine] = {}
         self._lease = asyncio.Lock()
-        self._host_lock = filelock.FileLock(config.state / "host.lock")
+        self._host_lock = filelock.FileLock(config.state / "host.lock", mode=0o600)
         self._holder_file = config.state / "holder.json"
         self._idle_since = time.monotonic()
         self.holder: Holder | None = None
@@ -148,7 +149,7 @@ class Pool:
                 await self.stop_all()
 
     async def _lock_host(self, holder: Holder, wait: bool) -> None:
-        self._config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_files.private_folder(self._config.state, "PLAYGROUND_STATE")
         while not self._host_lock.is_locked:
             try:
                 self._host_lock.acquire(timeout=0)
@@ -156,7 +157,11 @@ class Pool:
                 if not wait:
                     raise HostBusy("host.busy", **_holder_params(self._read_holder())) from error
                 await asyncio.sleep(HOST_POLL_S)
-        self._holder_file.write_text(json.dumps(asdict(holder)))
+        try:
+            private_files.write_whole(self._holder_file, json.dumps(asdict(holder)))
+        except OSError:
+            # Others learn less about who holds the lock; the run itself may go on.
+            logger.warning("%s can't be written", self._holder_file, exc_info=True)
 
     def _read_holder(self) -> Holder | None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
 from playground.processes import ended_by_signal, run_json
+
+logger = logging.getLogger(__name__)
 
 PROBE = Path(__file__).with_name("probe.py")
 DEFAULT = "default"
@@ -85,15 +89,17 @@ def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, .
     """Each flag and its choices; none where the parser lists none."""
     # The probe's own text is part of the key: a newer one may read more.
     key = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
+    private_files.private_folder(config.state, "PLAYGROUND_STATE")
     cached = config.state / "runtimes" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     try:
         flags: Any = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         flags = _ask(python, "flags", timeout_s=300)["flags"]
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        partial = cached.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(flags), encoding="utf-8")
-        partial.replace(cached)
+        private_files.private_folder(cached.parent, "PLAYGROUND_STATE")
+        try:
+            private_files.write_whole(cached, json.dumps(flags))
+        except OSError:
+            logger.warning("%s can't be written: the runtime is asked again next time", cached, exc_info=True)
     return {str(flag): tuple(map(str, choices or ())) for flag, choices in flags.items()}
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from playground.domain.errors import EngineFailed
+from playground import private_files
+from playground.domain.errors import EngineFailed, InvalidInput
 from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.stages import later, stage_of
 from playground.processes import Guarded
@@ -72,13 +73,10 @@ class Engine:
         return self._process is not None and self._process.exit_code is None
 
     async def start(self, timeout_s: float, on_stage: Callable[[str], None]) -> None:
-        """Start it and return when /health answers 200. Raises EngineFailed within a second of its exit."""
-        # A socket left behind by a killed server would make the bind fail.
-        self.uds.unlink(missing_ok=True)
-        self.uds.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Start it and return when /health answers 200. Raises EngineFailed within a second of its exit,
+        or if the host can't start one."""
         self.started_at = time.monotonic()
-        environment = {**quiet_environment(), **self.command.added}
-        self._process = Guarded.start(self.command.argv, environment, self.log)
+        self._process = self._spawn()
         tail = LogTail(self.log)
         self._advance("importing", on_stage)
         try:
@@ -100,6 +98,20 @@ class Engine:
             raise
         self.ready_after_s = time.monotonic() - self.started_at
         self._advance("ready", on_stage)
+
+    def _spawn(self) -> Guarded:
+        """Raises EngineFailed if the state folder can't be used, or no process can be started."""
+        folder = self.uds.parent
+        try:
+            private_files.private_folder(folder, "PLAYGROUND_STATE")
+            private_files.check_space(folder, "PLAYGROUND_STATE")
+            # A socket left behind by a killed server would make the bind fail.
+            self.uds.unlink(missing_ok=True)
+            return Guarded.start(self.command.argv, {**quiet_environment(), **self.command.added}, self.log)
+        except InvalidInput as error:
+            raise EngineFailed(error.message_id, [], **error.params) from error
+        except OSError as error:
+            raise EngineFailed("host.no_process", [], detail=str(error)) from error
 
     async def failure(self, within_s: float) -> EngineFailed | None:
         """Why it died, if it is dead or dies within that time (a server outlives its core by seconds)."""

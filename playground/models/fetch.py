@@ -22,6 +22,7 @@ from pathlib import Path
 
 import filelock
 
+from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable
 from playground.processes import run_lines
@@ -69,9 +70,9 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
 
 
 async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgress) -> Path:
-    config.models.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(config.models)
     destination = config.models / (EMBEDDED_FOLDER if name == EMBEDDED else name.replace("/", "--"))
-    lock = filelock.AsyncFileLock(config.models / f".{destination.name}.lock")
+    lock = filelock.AsyncFileLock(config.models / f".{destination.name}.lock", mode=0o600)
     async with lock:
         # Another process may have fetched it meanwhile.
         if folder := local_folder(config, name):

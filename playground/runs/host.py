@@ -8,6 +8,7 @@ from datetime import datetime
 
 import filelock
 
+from playground import private_files
 from playground.config import Config
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
@@ -26,10 +27,15 @@ CLOSE_S = 5.0
 
 
 class Host:
-    """Opened inside the event loop that will use it, closed at the end."""
+    """Opened inside the event loop that will use it, closed at the end.
+
+    Raises InvalidInput if its state folder or its history can't be used.
+    """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        private_files.private_folder(config.state, "PLAYGROUND_STATE")
+        private_files.check_space(config.state, "PLAYGROUND_STATE")
         self.history = History(config.db)
         self.pool = Pool(config)
         self.latest: Comparison | None = None
@@ -45,9 +51,12 @@ class Host:
         if self.loop is not None:
             return
         self.loop = asyncio.get_running_loop()
-        self.config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_files.private_folder(self.config.state, "PLAYGROUND_STATE")
         # The process that holds this lock has a run that may still be going on.
-        with contextlib.suppress(filelock.Timeout), filelock.FileLock(self.config.state / "host.lock", timeout=0):
+        with (
+            contextlib.suppress(filelock.Timeout),
+            filelock.FileLock(self.config.state / "host.lock", timeout=0, mode=0o600),
+        ):
             self.history.mark_interrupted()
             for leftover in self.config.state.glob("*.sock"):
                 leftover.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
+from playground import private_files
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import Run, Trial
@@ -29,8 +30,8 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        private_files.private_database(path, "PLAYGROUND_DB")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             with self._writing() as db:
                 migrations.apply(db)
         except (OSError, sqlite3.Error) as error:
