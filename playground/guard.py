@@ -1,10 +1,13 @@
-"""The guard: a small process between the playground and one engine. Standard library only, run by its path.
+"""The guard: two small processes between the playground and one command. Standard library only, run by its path.
 
 usage: guard.py GRACE_SECONDS -- COMMAND [ARG ...]
 
-It starts the command in a session of its own and ends that whole session's processes when the command exits, when
-its own standard input closes (the playground closed it, or died: a SIGKILL closes pipes too), or on SIGTERM.
-It exits with the command's exit code, or 128 + the signal that ended it.
+The inner one starts the command in a session of its own and ends that whole session's processes when the command
+exits, when its standard input closes (the playground closed it, or died: a SIGKILL closes pipes too), or on
+SIGTERM. The outer one ends what is left if the inner one was killed; the inner one ends everything if the outer
+one was. It exits with the command's exit code, or 128 + the signal that ended it.
+
+What remains: if both are killed at the same moment, the kernel kills the command itself, but not its own children.
 """
 
 import contextlib
@@ -18,6 +21,7 @@ import time
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -26,18 +30,36 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def die_with_parent(signum: int, parent: int) -> None:
+    """Have the kernel send this process `signum` when its parent, which started it, ends. `parent`: its id."""
+    _prctl(PR_SET_PDEATHSIG, signum)
+    if os.getppid() != parent:
+        # It ended before the kernel was asked.
+        os.kill(os.getpid(), signum)
+
+
 def _signal_group(pgid: int, signum: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pgid, signum)
 
 
 def _children() -> list[int]:
-    """Our direct children: as a subreaper we inherit every orphan of the engine."""
+    """Our direct children: as a subreaper we inherit every orphan of the command."""
     try:
         with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as listing:
             return [int(pid) for pid in listing.read().split()]
     except OSError:
         return []
+
+
+def _end_children() -> None:
+    """SIGKILL to our children, and to theirs as they become ours."""
+    while children := _children():
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
@@ -48,28 +70,28 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
         time.sleep(0.02)
     _signal_group(child.pid, signal.SIGKILL)
     child.wait()
-    while orphans := [pid for pid in _children() if pid != child.pid]:
-        for pid in orphans:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+    _end_children()
 
 
-def main(grace_s: float, command: list[str]) -> int:
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+def _inner(grace_s: float, command: list[str], outer: int) -> int:
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
-    for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+    for signum in (signal.SIGCHLD, *STOPPING):
         signal.signal(signum, lambda *_: None)
-    # Should the guard itself be killed, the engine's server still gets SIGTERM and shuts down its workers.
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
-    )
+    die_with_parent(signal.SIGTERM, outer)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    inner = os.getpid()
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: die_with_parent(signal.SIGKILL, inner),
+        )
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 127
     stop_requested = False
     while child.poll() is None and not stop_requested:
         ready, _, _ = select.select([0, wake_read], [], [], 1.0)
@@ -79,6 +101,25 @@ def main(grace_s: float, command: list[str]) -> int:
             stop_requested = True
     _end(child, grace_s)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def main(grace_s: float, command: list[str]) -> int:
+    outer = os.getpid()
+    # Blocked until each of the two knows what to do with them: a SIGTERM in between must not be lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    inner = os.fork()
+    if inner == 0:
+        os.setsid()
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        return _inner(grace_s, command, outer)
+    for signum in STOPPING:
+        signal.signal(signum, lambda *_: os.kill(inner, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    _, status = os.waitpid(inner, 0)
+    _end_children()
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

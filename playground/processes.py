@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from playground import private_files
 from playground.domain.message import Message
 
 GUARD = Path(__file__).with_name("guard.py")
+# For a helper command to end by itself before it is killed.
+HELPER_GRACE_S = 1.0
 LINE_LIMIT = 16 * 1024 * 1024
 
 
@@ -39,6 +42,12 @@ def ended_by_signal(code: int) -> Message | None:
     return Message("host.ended_by_signal", {"signal": name}) if name else None
 
 
+def _under_guard(command: Sequence[str], grace_s: float) -> list[str]:
+    """The command under a guard: it ends, with all its children, when the guard's standard input does."""
+    # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
+    return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command]
+
+
 @dataclass
 class Guarded:
     """A command that cannot outlive this process. Its output goes to `log`."""
@@ -57,9 +66,8 @@ class Guarded:
     ) -> Guarded:
         """Start `command` in `folder` under a guard of its own. `log` is a new file. Raises OSError."""
         with private_files.fresh_file(log) as output:
-            # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command],
+                _under_guard(command, grace_s),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -98,11 +106,12 @@ async def run_lines(
 ) -> AsyncIterator[str]:
     """Run a helper command in `folder` and yield its output, stdout and stderr, line by line ('\\r' ends one too).
 
-    Raises `subprocess.CalledProcessError` if it fails. Closing the iterator ends the command.
+    Raises `subprocess.CalledProcessError` if it fails. Closing the iterator ends the command, and so does the end
+    of this process.
     """
     process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
+        *_under_guard(command, HELPER_GRACE_S),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env=environment,
@@ -110,6 +119,7 @@ async def run_lines(
         limit=LINE_LIMIT,
     )
     assert process.stdout is not None
+    assert process.stdin is not None
     try:
         pending = b""
         while block := await process.stdout.read(65536):
@@ -121,15 +131,14 @@ async def run_lines(
             yield pending.decode(errors="replace")
         code = await process.wait()
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.stdin.close()
+        await process.wait()
     if code != 0:
         raise subprocess.CalledProcessError(code, list(command))
 
 
 class DriverProcess:
-    """The load driver as a child: a plan in, events out, SIGTERM to stop. It also ends when this process dies."""
+    """The load driver as a child: a plan in, events out. The kernel kills it when this process dies."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -177,9 +186,22 @@ class DriverProcess:
 
 
 def run_json(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> object:
-    """Run a short command and parse its last line of standard output as JSON.
+    """Run a short command, which ends with this process, and parse its last line of standard output as JSON.
 
     Raises `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
     """
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=True)
+    guard_input, kept_open = os.pipe()
+    try:
+        done = subprocess.run(
+            _under_guard(command, HELPER_GRACE_S),
+            stdin=guard_input,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env=environment,
+            check=True,
+        )
+    finally:
+        os.close(kept_open)
+        os.close(guard_input)
     return json.loads(done.stdout.strip().rsplit("\n", 1)[-1])

@@ -1,13 +1,11 @@
 """Nothing outlives the playground: the guard, tried with children that do not want to end."""
 
-# A test has its event loop to itself: looking at a file there delays nobody.
-# ruff: noqa: ASYNC240
-
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +13,13 @@ from pathlib import Path
 import pytest
 from support.waiting import eventually, gone
 
+from playground.config import Config
 from playground.processes import Guarded, run_json, run_lines
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
-# A server with three workers: one obeys, one is deaf to SIGTERM, one has its own session. argv[1] gets all pids.
+# A server with three workers: one obeys, one is deaf to SIGTERM, one has its own session. argv[1] gets all pids;
+# argv[2]: stay, exit or deaf (the server itself ignores SIGTERM).
 STUBBORN = """
 import os, signal, sys, time
 def worker(prepare):
@@ -31,6 +31,8 @@ def worker(prepare):
     os.write(write, b"x")
     while True:
         time.sleep(60)
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 pids = [os.getpid()]
 pids.append(worker(lambda: None))
 pids.append(worker(lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)))
@@ -154,16 +156,84 @@ def test_killed_parent_leaves_nothing(tmp_path: Path) -> None:
     assert eventually(lambda: all_gone([guard, *pids]))
 
 
-async def test_killed_guard_takes_the_server_along(tmp_path: Path) -> None:
-    """The last resort: the kernel sends the server SIGTERM, and a server ends its own workers."""
-    code = "import sys, time; open(sys.argv[1], 'w').write('x'); time.sleep(60)"
-    process = guarded(tmp_path, code, str(tmp_path / "up"))
-    assert eventually((tmp_path / "up").exists)
-    children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children").read_text().split()
-    assert len(children) == 1
-    process.process.kill()
-    assert await asyncio.to_thread(process.process.wait, 20) == -signal.SIGKILL
-    assert eventually(lambda: gone(int(children[0])))
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("killed", ["outer", "inner"])
+async def test_killed_guard_takes_a_deaf_engine_along(tmp_path: Path, killed: str) -> None:
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
+    pids = pids_in(tmp_path / "pids")
+    outer = process.process.pid
+    (inner,) = children(outer)
+    os.kill(outer if killed == "outer" else inner, signal.SIGKILL)
+    assert await asyncio.to_thread(process.process.wait, 20) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert eventually(lambda: all_gone([outer, inner, *pids]), within_s=20)
+
+
+async def test_both_guards_killed_take_the_server_along(tmp_path: Path) -> None:
+    """The last resort is the kernel's: it knows the command alone, not its children."""
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
+    server, *workers = pids_in(tmp_path / "pids")
+    (inner,) = children(process.process.pid)
+    # Suspended, it can't do its work when the other one goes.
+    os.kill(process.process.pid, signal.SIGSTOP)
+    os.kill(inner, signal.SIGKILL)
+    try:
+        assert eventually(lambda: gone(server), within_s=20)
+    finally:
+        process.process.kill()
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        await asyncio.to_thread(process.process.wait, 20)
+
+
+HELPERS = """
+import asyncio, sys, threading
+from playground.processes import run_json, run_lines
+code, folder = sys.argv[1:]
+command = [sys.executable, "-I", "-S", "-c", code]
+async def lines():
+    async for _ in run_lines([*command, folder + "/lines", "deaf"]):
+        pass
+threading.Thread(target=run_json, args=([*command, folder + "/json", "deaf"],), kwargs={"timeout_s": 60}).start()
+asyncio.run(lines())
+"""
+
+
+def test_killed_parent_leaves_no_helper(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", HELPERS, STUBBORN, str(tmp_path)])
+    pids = [*pids_in(tmp_path / "lines"), *pids_in(tmp_path / "json")]
+    parent.kill()
+    parent.wait()
+    assert eventually(lambda: all_gone(pids), within_s=20)
+
+
+DRIVER = """
+import asyncio, sys
+from playground.processes import DriverProcess
+async def main():
+    endpoint = {"uds": sys.argv[1], "tls": False, "path": "/", "headers": {}}
+    request = {"endpoint": 0, "body": {}}
+    plan = {"mode": "race", "endpoints": [endpoint], "requests": [request], "idle_timeout_s": 60}
+    driver = await DriverProcess.start(plan)
+    async for event in driver.events():
+        print(driver._process.pid, flush=True)
+asyncio.run(main())
+"""
+
+
+def test_killed_parent_leaves_no_driver(config: Config) -> None:
+    """Not even one that does not see that its input has ended."""
+    uds = str(config.state / "e.sock")
+    with socket.create_server(uds, family=socket.AF_UNIX):
+        parent = subprocess.Popen([sys.executable, "-c", DRIVER, uds], stdout=subprocess.PIPE)
+        assert parent.stdout is not None
+        driver = int(parent.stdout.readline())
+        os.kill(driver, signal.SIGSTOP)
+        parent.kill()
+        parent.communicate()
+        assert eventually(lambda: gone(driver), within_s=20)
 
 
 # Helper commands

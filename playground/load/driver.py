@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 import signal
 import sys
 from typing import Any
 
 import uvloop
+
+from playground.guard import die_with_parent
 
 from . import race
 
@@ -60,6 +63,8 @@ def _allow_many_connections() -> None:
 
 
 def main() -> None:
+    # The end of standard input says the same, but only a driver that is not busy reads it.
+    die_with_parent(signal.SIGKILL, os.getppid())
     plan = json.loads(sys.stdin.readline())
     _allow_many_connections()
     uvloop.run(run(plan))
