@@ -48,7 +48,10 @@ class _Unknown:
 
 
 def say_message(message: Message | PlaygroundError, locale: Locale = "en") -> str:
-    """The sentence of a message or an error. Parameters that are messages are rendered first."""
+    """The sentence of a message or an error. Parameters that are messages are rendered first. A stored message may
+    be one that only a newer version knows."""
+    if message.message_id not in table():
+        return say("history.newer_message", locale, id=message.message_id)
     params = {name: _rendered(value, locale) for name, value in message.params.items()}
     return table()[message.message_id][locale].format_map(_Params(params))
 

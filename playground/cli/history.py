@@ -7,7 +7,7 @@ import argparse
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
-from playground.i18n import say
+from playground.i18n import say, say_message
 from playground.report.documents import compare_document, summary_document
 from playground.store import History
 
@@ -42,7 +42,7 @@ def _list(arguments: argparse.Namespace) -> int:
         return 0
     for item in summaries:
         sides = " | ".join(item.labels)
-        prompt = " ".join(item.prompt.split())[:60]
+        prompt = " ".join(item.prompt.split())[:60] if item.problem is None else say_message(item.problem)
         print(f"{item.id}  {item.created_at}  {item.status:<11}  {item.preset or '-':<24}  {sides}  {prompt}")
     return 0
 

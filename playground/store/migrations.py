@@ -148,3 +148,46 @@ def accuracy(db: Database) -> None:
 def harness(db: Database) -> None:
     """The scores of lm-evaluation-harness."""
     db.table("runs").add_column("harness", str)
+
+
+@migrations(name="009_conversations")
+def conversations(db: Database) -> None:
+    """A conversation once for all the requests that sent it. Earlier requests keep their text: see
+    `conversations.py`."""
+    db.table("conversations").create(
+        {"id": int, "hash": str, "text": str}, pk="id", not_null={"hash", "text"}
+    ).create_index(["hash"], unique=True)
+    # SQLite's own way, which only notes the column; the library's would copy the table.
+    db.conn.execute("ALTER TABLE requests ADD COLUMN conversation_id INTEGER REFERENCES conversations(id)")
+
+
+@migrations(name="010_search")
+def search(db: Database) -> None:
+    """What lists and searches read. Earlier runs' texts and models are indexed later, a few at a time: see
+    `search.py`."""
+    db.table("entries").create(
+        {"number": int, "id": str, "listed": str, "created_at": str, "preset": str, "indexed": int},
+        pk="number",
+        not_null={"id", "listed", "created_at", "indexed"},
+        defaults={"indexed": 0},
+    )
+    db.table("entries").create_index(["id"], unique=True)
+    db.table("entries").create_index(["created_at", "listed", "preset"])
+    db.table("entries").create_index(["preset"])
+    db.table("models").create({"id": int, "name": str}, pk="id", not_null={"name"})
+    db.table("models").create_index(["name"], unique=True)
+    for statement in (
+        "CREATE INDEX entries_to_index ON entries (number) WHERE indexed = 0",
+        "CREATE TABLE entry_models"
+        " (model_id INTEGER, number INTEGER, PRIMARY KEY (model_id, number)) WITHOUT ROWID",
+        # The words only, without the texts themselves; three letters each, so that any part of a word is found,
+        # of a language without spaces too.
+        "CREATE VIRTUAL TABLE texts USING fts5(text, content='', columnsize=0, tokenize='trigram')",
+        "CREATE INDEX runs_running ON runs (id) WHERE status = 'running'",
+        "CREATE INDEX sides_started ON sides (device, run_id) WHERE ready_after_s IS NOT NULL",
+        "INSERT OR IGNORE INTO entries (id, listed, created_at, preset)"
+        " SELECT id, coalesce(sweep_id, id),"
+        " coalesce((SELECT created_at FROM sweeps WHERE sweeps.id = sweep_id), created_at), preset FROM runs"
+        " UNION ALL SELECT id, id, created_at, preset FROM sweeps",
+    ):
+        db.conn.execute(statement)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from playground.domain.record.counters import Counters, Sample
-from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.run import Mode, Run, SideRecord, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.case import Case
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import SideSettings
-from playground.domain.spec.workload import ChatMessage, Workload
+from playground.domain.spec.workload import Conversation, Workload
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 
+from .conversations import conversation_of
 from .evidence import accuracy_of, accuracy_row, harness_of, harness_row, outputs_of, outputs_row
 from .messages import message_of, message_text
 
 Row = dict[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 PROFILE: TypeAdapter[LoadProfile] = TypeAdapter(LoadProfile)
+STATUS: TypeAdapter[Status] = TypeAdapter(Status)
+MODE: TypeAdapter[Mode] = TypeAdapter(Mode)
 
 
 def _dump(value: object) -> str | None:
@@ -80,7 +84,7 @@ def sweep_of(row: Row, points: list[PointRecord]) -> Sweep:
     return Sweep(
         id=row["id"],
         created_at=row["created_at"],
-        status=row["status"],
+        status=STATUS.validate_python(row["status"]),
         preset=row["preset"],
         plan=SweepPlan.model_validate_json(row["plan"]),
         case=Case.model_validate_json(row["case"]),
@@ -124,7 +128,9 @@ def trial_row(run_id: str, position: int, trial: Trial) -> Row:
     }
 
 
-def request_row(run_id: str, position: int, round_number: int, number: int, trace: RequestTrace) -> Row:
+def request_row(
+    run_id: str, position: int, round_number: int, number: int, trace: RequestTrace, conversation_id: int
+) -> Row:
     """`number` counts within the trial. Chunks are stored as [ms, tokens, text]; token ids once an answer."""
     return {
         "run_id": run_id,
@@ -132,7 +138,9 @@ def request_row(run_id: str, position: int, round_number: int, number: int, trac
         "round": round_number,
         "number": number,
         "sent_ms": trace.sent_ms,
-        "conversation": _dump([message.model_dump() for message in trace.conversation]),
+        # The text itself in older databases, whose column allows no null.
+        "conversation": "",
+        "conversation_id": conversation_id,
         "output_text": trace.output_text,
         "token_ids": _dump(trace.token_ids),
         "chunks": _dump([[chunk.ms, chunk.tokens, chunk.text] for chunk in trace.chunks]),
@@ -158,8 +166,8 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
     return Run(
         id=row["id"],
         created_at=row["created_at"],
-        mode=row["mode"],
-        status=row["status"],
+        mode=MODE.validate_python(row["mode"]),
+        status=STATUS.validate_python(row["status"]),
         preset=row["preset"],
         sweep_id=row["sweep_id"],
         seed=row["seed"],
@@ -174,10 +182,14 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
     )
 
 
+def settings_of(row: Row) -> SideSettings:
+    return SETTINGS.validate_json(row["settings"])
+
+
 def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
     return SideRecord(
         label=row["label"],
-        settings=SETTINGS.validate_json(row["settings"]),
+        settings=settings_of(row),
         command=row["command"],
         runtime_version=row["runtime_version"],
         device=row["device"],
@@ -204,7 +216,8 @@ def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
     )
 
 
-def request_of(row: Row) -> RequestTrace:
+def request_of(row: Row, conversations: Mapping[int, Conversation]) -> RequestTrace:
+    """`conversations`: those of the run, by number."""
     ids = _load(row["token_ids"])
     chunks: list[Chunk] = []
     before = 0
@@ -212,9 +225,9 @@ def request_of(row: Row) -> RequestTrace:
         chunk_ids = tuple(ids[before : before + tokens]) if ids is not None and tokens is not None else None
         before += tokens or 0
         chunks.append(Chunk(ms, tokens, text, chunk_ids))
-    steps = _load(row["steps"])
+    steps, number = _load(row["steps"]), row["conversation_id"]
     return RequestTrace(
-        conversation=tuple(ChatMessage(**message) for message in _load(row["conversation"])),
+        conversation=conversation_of(row["conversation"]) if number is None else conversations[number],
         sent_ms=row["sent_ms"],
         chunks=chunks,
         finish_reason=row["finish_reason"],

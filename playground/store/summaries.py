@@ -1,23 +1,41 @@
-"""The history's lines: runs and sweeps, filtered."""
+"""The history's lines: what each run and sweep is called, and how it ended."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlite_utils import Database
 
+from playground.domain.errors import WorkFailed
+from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import SideSettings
 from playground.domain.sweep.record import Sweep
 
 from . import rows
+from .unreadable import readable
+
+CHOSEN = "IN (SELECT value FROM json_each(?))"
+# Without what no line says, which may be long.
+RUNS = (
+    "SELECT id, created_at, mode, status, preset, sweep_id, seed, workload, measurement, NULL AS machine,"
+    " NULL AS problem, NULL AS outputs, NULL AS accuracy, NULL AS harness"
+    f" FROM runs WHERE id {CHOSEN}"
+)
+SIDES = f"SELECT run_id, label, settings FROM sides WHERE run_id {CHOSEN} ORDER BY run_id, position"
+SWEEPS = f"SELECT * FROM sweeps WHERE id {CHOSEN}"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of the history. `labels` are in the order of the sides; `models` are their targets and drafts."""
+    """One line of the history. `labels` are in the order of the sides; `models` are their targets and drafts.
+
+    `status` is a run's, or "unreadable" for what this version can't read, with `problem` saying why; `labels` and
+    `models` may be empty then.
+    """
 
     id: str
     created_at: str
@@ -27,71 +45,38 @@ class Summary:
     prompt: str
     labels: tuple[str, ...]
     models: tuple[str, ...]
+    problem: Message | None = None
 
 
-def runs(db: Database, text: str, model: str, preset: str, limit: int) -> list[Summary]:
-    """Runs that belong to no sweep, newest first."""
-    where, values = ["sweep_id IS NULL"], list[Any]()
-    if text:
-        where.append(
-            "(workload ->> '$.prompt' LIKE ? ESCAPE '\\' OR workload ->> '$.system' LIKE ? ESCAPE '\\'"
-            " OR EXISTS (SELECT 1 FROM json_each(workload, '$.turns')"
-            " WHERE value ->> '$.content' LIKE ? ESCAPE '\\')"
-            " OR EXISTS (SELECT 1 FROM requests WHERE run_id = runs.id AND output_text LIKE ? ESCAPE '\\'))"
-        )
-        values += [_like(text)] * 4
-    if model:
-        where.append(
-            "EXISTS (SELECT 1 FROM sides WHERE run_id = runs.id"
-            " AND (settings ->> '$.target' LIKE ? ESCAPE '\\'"
-            " OR settings ->> '$.model' LIKE ? ESCAPE '\\'"
-            " OR settings ->> '$.speculation.model' LIKE ? ESCAPE '\\'))"
-        )
-        values += [_like(model)] * 3
-    return [_of_run(db, row) for row in _newest(db, "runs", where, values, preset, limit)]
+def lines(db: Database, ids: Sequence[str]) -> list[Summary]:
+    """The lines of these runs and sweeps, newest first."""
+    chosen = [json.dumps(ids)]
+    sides: dict[str, list[rows.Row]] = defaultdict(list)
+    for side in db.query(SIDES, chosen):
+        sides[side["run_id"]].append(side)
+    summaries = [
+        *(_of_run(row, sides[row["id"]]) for row in db.query(RUNS, chosen)),
+        *(_of_sweep(row) for row in db.query(SWEEPS, chosen)),
+    ]
+    return sorted(summaries, key=lambda line: (line.created_at, line.id), reverse=True)
 
 
-def sweeps(db: Database, text: str, model: str, preset: str, limit: int) -> list[Summary]:
-    """Sweeps, newest first."""
-    where, values = ["1"], list[Any]()
-    if text:
-        where.append(
-            "(EXISTS (SELECT 1 FROM json_each(plan, '$.knobs') WHERE value ->> '$.name' LIKE ? ESCAPE '\\')"
-            " OR \"case\" ->> '$.workload.prompt' LIKE ? ESCAPE '\\'"
-            " OR EXISTS (SELECT 1 FROM runs JOIN requests ON run_id = runs.id"
-            " WHERE sweep_id = sweeps.id AND output_text LIKE ? ESCAPE '\\'))"
-        )
-        values += [_like(text)] * 3
-    if model:
-        where.append(
-            "EXISTS (SELECT 1 FROM json_each(\"case\", '$.sides')"
-            " WHERE value ->> '$.engine.target' LIKE ? ESCAPE '\\'"
-            " OR value ->> '$.engine.model' LIKE ? ESCAPE '\\'"
-            " OR value ->> '$.engine.speculation.model' LIKE ? ESCAPE '\\')"
-        )
-        values += [_like(model)] * 3
-    return [_of_sweep(rows.sweep_of(row, [])) for row in _newest(db, "sweeps", where, values, preset, limit)]
+def _of_run(row: rows.Row, sides: Sequence[rows.Row]) -> Summary:
+    try:
+        with readable(row["id"]):
+            run = rows.run_of(row, [])
+            return _summary(run, run.mode, [(side["label"], rows.settings_of(side)) for side in sides])
+    except WorkFailed as error:
+        return _unreadable(row, row["mode"], [side["label"] for side in sides], error)
 
 
-def _newest(
-    db: Database, table: str, where: list[str], values: list[Any], preset: str, limit: int
-) -> list[rows.Row]:
-    if preset:
-        where, values = [*where, "preset = ?"], [*values, preset]
-    return list(
-        db.table(table).rows_where(" AND ".join(where), values, order_by="created_at DESC, id DESC", limit=limit)
-    )
-
-
-def _of_run(db: Database, row: rows.Row) -> Summary:
-    run = rows.run_of(row, [])
-    stored = db.table("sides").rows_where("run_id = ?", [run.id], order_by="position")
-    sides = [rows.side_of(side, [], []) for side in stored]
-    return _summary(run, run.mode, [(side.label, side.settings) for side in sides])
-
-
-def _of_sweep(sweep: Sweep) -> Summary:
-    return _summary(sweep, "sweep", [(side.label, side.engine) for side in sweep.case.sides])
+def _of_sweep(row: rows.Row) -> Summary:
+    try:
+        with readable(row["id"]):
+            sweep = rows.sweep_of(row, [])
+            return _summary(sweep, "sweep", [(side.label, side.engine) for side in sweep.case.sides])
+    except WorkFailed as error:
+        return _unreadable(row, "sweep", [], error)
 
 
 def _summary(saved: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSettings]]) -> Summary:
@@ -108,7 +93,15 @@ def _summary(saved: Run | Sweep, mode: str, sides: Sequence[tuple[str, SideSetti
     )
 
 
-def _like(text: str) -> str:
-    """A pattern for LIKE (escape: a backslash) that finds the text itself, anywhere."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
+def _unreadable(row: rows.Row, mode: str, labels: Sequence[str], error: WorkFailed) -> Summary:
+    return Summary(
+        id=row["id"],
+        created_at=str(row["created_at"]),
+        mode=str(mode),
+        status="unreadable",
+        preset=row["preset"],
+        prompt="",
+        labels=tuple(map(str, labels)),
+        models=(),
+        problem=error.as_message(),
+    )

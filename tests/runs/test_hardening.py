@@ -63,7 +63,7 @@ def test_a_history_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
     else:
         path.write_bytes(b"no database" * 100)
     with pytest.raises(InvalidInput) as caught:
-        History(path / "h.db" if kind == "below a file" else path)
+        History(path / "h.db" if kind == "below a file" else path).open()
     assert caught.value.message_id == "history.unusable"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from playground.config import Config
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.evidence import AccuracyEvidence, OutputEvidence, Repeats, Task, TopLogprobs
@@ -294,7 +295,7 @@ def test_oldest_database_opens(config: Config, tmp_path: Path) -> None:
     saved(history, run())
     assert [summary.id for summary in history.summaries()] == ["r1", "r0"]
     # Migrated or new, the shape is the same.
-    History(tmp_path / "new.db")
+    History(tmp_path / "new.db").open()
     assert shape(config.db) == shape(tmp_path / "new.db")
 
 
@@ -377,7 +378,7 @@ def test_a_failed_write_changes_nothing(history: History) -> None:
     saved(history, run())
     broken = run("r2")
     broken.sides[1].label = None  # type: ignore[assignment]
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(InvalidInput, match="NOT NULL"):
         history.begin(broken)
     assert [summary.id for summary in history.summaries()] == ["r1"]
 

@@ -9,17 +9,19 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from playground.domain.record.metrics import NotNegative, trace_figures
-from playground.domain.record.run import Mode, Status
+from playground.domain.record.run import Status
 from playground.runs.load_test import LoadTest
 from playground.store import Summary
 
 from .parts import (
     SCHEMA_VERSION,
+    MessageDocument,
     ProfileDocument,
     SchemaVersion,
     SideFiguresDocument,
     Time,
     dumped,
+    message_document,
     side_figures_document,
 )
 
@@ -49,14 +51,18 @@ class CheckDocument(TypedDict):
 class SummaryDocument(TypedDict):
     id: str
     created_at: Time
-    mode: Annotated[str, dumped(Mode)]
-    status: Annotated[str, dumped(Status)]
+    mode: str
+    """race, measured or sweep; if unreadable, whatever is there."""
+    status: Annotated[str, dumped(Status | Literal["unreadable"])]
+    """unreadable: this version can't read it."""
+    problem: MessageDocument | None
+    """Why it is unreadable."""
     preset: str | None
     prompt: str
-    labels: Annotated[Sequence[str], Field(min_length=1, max_length=4)]
-    """In the order of the sides."""
-    models: Annotated[Sequence[str], Field(min_length=1)]
-    """Targets and drafts, each once."""
+    labels: Annotated[Sequence[str], Field(max_length=4)]
+    """In the order of the sides. Empty for a sweep that is unreadable."""
+    models: Sequence[str]
+    """Targets and drafts, each once. Empty for what is unreadable."""
 
 
 HistoryListDocument = Annotated[list[SummaryDocument], Field(description="history list --json: newest first.")]
@@ -81,6 +87,7 @@ def summary_document(summary: Summary) -> SummaryDocument:
         "created_at": summary.created_at,
         "mode": summary.mode,
         "status": summary.status,
+        "problem": message_document(summary.problem, "en"),
         "preset": summary.preset,
         "prompt": summary.prompt,
         "labels": summary.labels,

@@ -1,0 +1,211 @@
+"""Which runs and sweeps the history lists: all, or those with a text, a model or a preset.
+
+`entries` has a row for each run and sweep, with what a list is filtered and sorted by. `listed` is the line that
+it belongs to: itself, or its sweep. Texts are found by an index (FTS5) of every three letters in a row. It is
+filled after a run has ended, a few runs at a time, since a long text takes seconds; until then the newest are
+looked through one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlite_utils import Database
+
+from playground.domain.message import Message
+
+from .rows import Row
+
+# Characters: the index knows no shorter text.
+SHORTEST_INDEXED = 3
+# A shorter text is looked for in this many of the newest runs and sweeps.
+MOST_SCANNED = 300
+# Runs that are under way or have just ended, of which this many are looked through.
+MOST_FRESH = 50
+# Of a run with longer prompts and answers, this many characters are found.
+LONGEST_TEXT = 1_000_000
+# A batch of the indexing holds the write lock for about a tenth of a second.
+BATCH = 200
+BATCH_CHARACTERS = 200_000
+OVER = (
+    "SELECT number, id FROM entries WHERE indexed = 0"
+    " AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = entries.id AND status = 'running')"
+    " AND NOT EXISTS (SELECT 1 FROM sweeps WHERE sweeps.id = entries.id AND status = 'running')"
+    " ORDER BY number DESC LIMIT ?"
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a run or sweep is found by."""
+
+    number: int
+    text: str
+    models: tuple[str, ...]
+
+
+def add_entry(db: Database, saved_id: str, sweep_id: str | None, created_at: str, preset: str | None) -> None:
+    """List a new run or sweep. `sweep_id`: the sweep that the run is a point of."""
+    db.conn.execute(
+        "INSERT OR IGNORE INTO entries (id, listed, created_at, preset) VALUES (?, ?,"
+        " coalesce((SELECT created_at FROM sweeps WHERE id = ?), ?), ?)",
+        [saved_id, sweep_id or saved_id, sweep_id, created_at, preset],
+    )
+
+
+def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list[str]:
+    """The ids of runs and sweeps, newest first."""
+    where, values = ["1"], list[Any]()
+    fresh = _fresh(db) if text or model else []
+    if text:
+        indexed = "SELECT rowid FROM texts WHERE texts MATCH ?" if len(text) >= SHORTEST_INDEXED else "SELECT ?"
+        looked = fresh if len(text) >= SHORTEST_INDEXED else [*fresh, *_newest(db)]
+        numbers = [words.number for words in looked if text.casefold() in words.text.casefold()]
+        # The plus keeps SQLite walking the entries in order, instead of sorting all that were found.
+        where.append(f"+number IN ({indexed} UNION ALL SELECT value FROM json_each(?))")
+        values += [_phrase(text) if len(text) >= SHORTEST_INDEXED else None, json.dumps(numbers)]
+    if model:
+        numbers = [
+            words.number for words in fresh if any(model.casefold() in name.casefold() for name in words.models)
+        ]
+        where.append(
+            "+number IN (SELECT number FROM entry_models"
+            " WHERE model_id IN (SELECT id FROM models WHERE name LIKE ? ESCAPE '\\')"
+            " UNION ALL SELECT value FROM json_each(?))"
+        )
+        values += [_like(model), json.dumps(numbers)]
+    if preset:
+        where.append("+preset = ?")
+        values.append(preset)
+    query = f"SELECT listed FROM entries WHERE {' AND '.join(where)} ORDER BY created_at DESC, listed DESC"
+    lines: dict[str, None] = {}
+    for (line,) in db.conn.execute(query, values):
+        lines[line] = None
+        if len(lines) == limit:
+            break
+    return list(lines)
+
+
+def limits(db: Database, text: str, model: str) -> Message | None:
+    """What a search for this does not find, if anything; by how many runs are not indexed yet."""
+    if text and len(text) < SHORTEST_INDEXED:
+        return Message("history.short_text", {"shortest": SHORTEST_INDEXED, "newest": MOST_SCANNED})
+    [(left,)] = db.conn.execute("SELECT count(*) FROM entries WHERE indexed = 0")
+    return Message("history.indexing", {"left": left}) if left > MOST_FRESH and (text or model) else None
+
+
+def to_index(db: Database) -> list[Words]:
+    """The words of the newest runs and sweeps that are over and not indexed: a batch."""
+    batch, characters = list[Words](), 0
+    for row in list(db.query(OVER, [BATCH])):
+        words = _words(db, row)
+        batch.append(words)
+        characters += len(words.text)
+        if characters > BATCH_CHARACTERS:
+            break
+    return batch
+
+
+def index(db: Database, batch: Iterable[Words]) -> None:
+    """Make these be found. Those that another process has indexed meanwhile are left as they are."""
+    for words in batch:
+        changed = db.conn.execute(
+            "UPDATE entries SET indexed = 1 WHERE number = ? AND indexed = 0", [words.number]
+        )
+        if not changed.rowcount:
+            continue
+        db.conn.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", [words.number, words.text])
+        for name in words.models:
+            db.conn.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", [name])
+            db.conn.execute(
+                "INSERT OR IGNORE INTO entry_models SELECT id, ? FROM models WHERE name = ?", [words.number, name]
+            )
+
+
+def _fresh(db: Database) -> list[Words]:
+    query = "SELECT number, id FROM entries WHERE indexed = 0 ORDER BY number DESC LIMIT ?"
+    return [_words(db, row) for row in list(db.query(query, [MOST_FRESH]))]
+
+
+def _newest(db: Database) -> list[Words]:
+    query = "SELECT number, id FROM entries ORDER BY created_at DESC, listed DESC LIMIT ?"
+    return [_words(db, row) for row in list(db.query(query, [MOST_SCANNED]))]
+
+
+def _words(db: Database, entry: Row) -> Words:
+    """Read from the rows as they are, readable as a record or not."""
+    saved_id = [entry["id"]]
+    texts, models = dict[str, None](), dict[str, None]()
+    for run in db.query("SELECT workload FROM runs WHERE id = ?", saved_id):
+        texts |= dict.fromkeys(_prompts(_table(run["workload"])))
+    for side in db.query("SELECT settings FROM sides WHERE run_id = ?", saved_id):
+        models |= dict.fromkeys(_models(_table(side["settings"])))
+    for sweep in db.query('SELECT plan, "case" FROM sweeps WHERE id = ?', saved_id):
+        case = _table(sweep["case"])
+        texts |= dict.fromkeys(
+            name for knob in _tables(_table(sweep["plan"]), "knobs") for name in _text(knob, "name")
+        )
+        texts |= dict.fromkeys(_prompts(_within(case, "workload")))
+        models |= dict.fromkeys(
+            name for side in _tables(case, "sides") for name in _models(_within(side, "engine"))
+        )
+    characters = sum(map(len, texts))
+    for (answer,) in db.conn.execute("SELECT output_text FROM requests WHERE run_id = ?", saved_id):
+        if characters > LONGEST_TEXT:
+            break
+        if answer not in texts:
+            texts[answer] = None
+            characters += len(answer)
+    return Words(entry["number"], "\n\n".join(texts)[:LONGEST_TEXT], tuple(models))
+
+
+def _prompts(workload: Mapping[str, Any]) -> Iterator[str]:
+    yield from _text(workload, "prompt")
+    yield from _text(workload, "system")
+    for turn in _tables(workload, "turns"):
+        yield from _text(turn, "content")
+
+
+def _models(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from _text(settings, "target")
+    yield from _text(settings, "model")
+    yield from _text(_within(settings, "speculation"), "model")
+
+
+def _table(text: object) -> Mapping[str, Any]:
+    """What a column holds; nothing if that is no table."""
+    try:
+        values = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        values = None
+    return values if isinstance(values, dict) else {}
+
+
+def _within(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = values.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _tables(values: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    parts = values.get(name)
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _text(values: Mapping[str, Any], name: str) -> list[str]:
+    text = values.get(name)
+    return [text] if isinstance(text, str) and text else []
+
+
+def _phrase(text: str) -> str:
+    """A query of FTS5 that finds the text itself, anywhere."""
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"'
+
+
+def _like(text: str) -> str:
+    """A pattern for LIKE (escape: a backslash) that finds the text itself, anywhere."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
