@@ -1,6 +1,12 @@
 """The history: SQLite by sqlite-utils. The only place that knows SQL."""
 
+from playground.workers import Workers
+
 from .history import History
 from .summaries import Summary
 
-__all__ = ["History", "Summary"]
+# Writing waits for no visitor who reads, and is not faster with more threads: SQLite has one writer.
+READERS = Workers("history-reader", 4)
+WRITERS = Workers("history-writer", 2)
+
+__all__ = ["READERS", "WRITERS", "History", "Summary"]
