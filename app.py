@@ -45,10 +45,19 @@ def serve(config: Config, ended: threading.Event) -> None:
     host = Host(config)
     server = Server(sockets, served(host, build(host)))
     print(f"The playground is at {server.url}", flush=True)
+    threading.Thread(target=_tidy_up, args=[host], daemon=True).start()
     ended.wait()
     if host.loop is not None:
         asyncio.run_coroutine_threadsafe(host.close(), host.loop).result()
     server.close()
+
+
+def _tidy_up(host: Host) -> None:
+    """An older database may take long, and the page is usable without it."""
+    try:
+        host.tidy_up()
+    except PlaygroundError as error:
+        print(say_message(error), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class Workers:
-    """At most `most` threads, started when they are needed; calls beyond wait in line. The interpreter's exit waits
-    for none of them."""
+    """At most `most` threads, started when they are needed; calls beyond wait in line. The interpreter's exit
+    waits for none of them."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name

@@ -77,6 +77,7 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
     made = Host(config)
+    made.tidy_up()
     made.open()
     yield made
     await made.close()

@@ -136,7 +136,7 @@ async def test_the_holder_is_not_written_through_a_link(config: Config, tmp_path
 def test_a_new_database(tmp_path: Path) -> None:
     path = tmp_path / "data" / "history.db"
     history = History(path)
-    with history._reading() as db:
+    with history._file.reading() as db:
         db.conn.execute("BEGIN IMMEDIATE")
         files = list(path.parent.iterdir())
         assert len(files) > 1, "SQLite's own files are among them"
@@ -147,13 +147,13 @@ def test_a_new_database(tmp_path: Path) -> None:
 
 def test_a_database_that_others_could_read(tmp_path: Path) -> None:
     path = tmp_path / "data" / "history.db"
-    History(path)
+    History(path).open()
     path.parent.chmod(0o755)
     for suffix in ("", "-wal", "-shm"):
         file = path.with_name(path.name + suffix)
         file.touch()
         file.chmod(0o644)
-    History(path)
+    History(path).open()
     assert mode(path.parent) == 0o700
     assert {mode(file) for file in path.parent.iterdir()} == {0o600}
 
@@ -163,7 +163,7 @@ def test_a_database_in_a_folder_with_other_things(tmp_path: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
     (folder / "notes").write_text("")
-    History(folder / "history.db")
+    History(folder / "history.db").open()
     assert mode(folder) == 0o755
     assert mode(folder / "history.db") == 0o600
 
@@ -172,7 +172,7 @@ def test_a_database_where_everybody_may_make_files(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
-    assert refusal(lambda: History(folder / "history.db")) == "private.shared"
+    assert refusal(lambda: History(folder / "history.db").open()) == "private.shared"
     assert not list(folder.iterdir())
 
 
@@ -180,7 +180,7 @@ def test_a_database_that_is_a_link(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "history.db").symlink_to(tmp_path / "victim")
-    assert refusal(lambda: History(folder / "history.db")) == "private.no_file"
+    assert refusal(lambda: History(folder / "history.db").open()) == "private.no_file"
     assert not (tmp_path / "victim").exists()
 
 

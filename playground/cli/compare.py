@@ -59,6 +59,7 @@ async def _run_comparison(
     host = Host(config)
     # Checked first, so that invalid input does not even create a database.
     comparison = host.comparison(preset.sides, workload, measurement, preset.name)
+    host.tidy_up()
     host.open()
     try:
         loop = asyncio.get_running_loop()

@@ -124,6 +124,7 @@ def _print_plan(estimate: Estimate) -> None:
 
 
 async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
+    host.tidy_up()
     host.open()
     try:
         sweep_run = await asyncio.to_thread(host.sweep_run, sweep)

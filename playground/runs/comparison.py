@@ -31,6 +31,7 @@ from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
 from .race import Race
+from .saving import Saving
 from .served_side import ServedSide
 from .session import RunSession
 
@@ -71,7 +72,7 @@ class Comparison:
         self.live = Live(self.run, [RunProgress() for _ in sides])
         self._config = config
         self._pool = pool
-        self._history = history
+        self.saving = Saving(history, self.run.id)
         self._prompts: tuple[Prompt, ...] = ()
         self._session: RunSession | None = None
         self._stopping = False
@@ -89,6 +90,16 @@ class Comparison:
     @property
     def finished(self) -> bool:
         return self.run.status != "running"
+
+    @property
+    def record(self) -> Run:
+        """What is saved of it."""
+        return self.run
+
+    @property
+    def unsaved(self) -> Message | None:
+        """Why it could not be saved, if so."""
+        return self.saving.problem
 
     def check(self) -> None:
         """Raises InvalidInput for what is impossible, or what this host does not allow. Nothing has started
@@ -122,7 +133,7 @@ class Comparison:
         """Run it to its end, under the pool's lease. `run.status` and `problem` then hold the outcome."""
         status: Status = "failed"
         try:
-            await asyncio.to_thread(self._history.begin, self.run)
+            await self.saving.begin(self.run)
             if not self._stopping:
                 self._task = asyncio.current_task()
                 if self.run.measurement is not None:
@@ -151,9 +162,9 @@ class Comparison:
     def _new_session(self, served_sides: Sequence[ServedSide]) -> RunSession:
         plan = self.run.measurement
         if plan is None:
-            return Race(self._config, self._history, self.live, served_sides)
+            return Race(self._config, self.saving, self.live, served_sides)
         resolved = self._prompts or self._resolved(plan)
-        return Measured(self._config, self._history, self.live, served_sides, plan, resolved)
+        return Measured(self._config, self.saving, self.live, served_sides, plan, resolved)
 
     def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
         workload = self.run.workload
@@ -169,16 +180,8 @@ class Comparison:
         )
 
     async def _finish(self, run: Run) -> None:
-        try:
-            await asyncio.to_thread(self._history.finish, run)
-        except Exception:
-            logger.exception("run %s could not be saved", run.id)
-            unsaved = Message("run.not_saved", {"run": run.id})
-            self.run.problem = self.run.problem or unsaved
-            try:
-                await asyncio.to_thread(self._history.give_up, run.id, unsaved)
-            except Exception:
-                logger.exception("run %s stays marked as running", run.id)
+        await self.saving.finish(run)
+        self.run.problem = self.run.problem or self.saving.problem
 
     def refuse(self, error: Exception) -> None:
         """End it before it began, most likely because another run is using the engines."""

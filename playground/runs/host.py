@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from datetime import datetime
 
 import filelock
 
 from playground import private_files
 from playground.config import Config
+from playground.domain.errors import PlaygroundError
+from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
@@ -18,18 +21,26 @@ from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.pool import Holder, Pool
-from playground.store import History
+from playground.i18n import say_message
+from playground.store import WRITERS, History
 
 from .comparison import Comparison
 from .sweep import SweepRun, estimate
 
+logger = logging.getLogger(__name__)
+
 CLOSE_S = 5.0
+# Seconds between batches of the search index, and between looks at whether there is anything to index.
+INDEX_PAUSE_S, INDEX_INTERVAL_S = 0.2, 5.0
+# Runs and sweeps that could not be saved, of which the last are kept in memory.
+MOST_UNSAVED = 5
 
 
 class Host:
     """Opened inside the event loop that will use it, closed at the end.
 
-    Raises InvalidInput if its state folder or its history can't be used.
+    Raises InvalidInput if its state folder can't be used. A history that can't be used is only said, since runs go
+    on without it.
     """
 
     def __init__(self, config: Config) -> None:
@@ -43,25 +54,48 @@ class Host:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, Comparison | SweepRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._idle_watch: asyncio.Task[None] | None = None
+        self._watches: tuple[asyncio.Task[None], ...] = ()
+        self._tidied = False
+        self._unsaved: dict[str, Comparison | SweepRun] = {}
+
+    def tidy_up(self) -> None:
+        """Once, when the process starts: remove what a killed process left, and mark the runs that were cut off.
+        Blocking. Raises InvalidInput or WorkFailed if the history can't be used; then its runs are marked before
+        the next run."""
+        private_files.private_folder(self.config.state, "PLAYGROUND_STATE")
+        # The process that holds this lock has a run that may still be going on.
+        lock = filelock.FileLock(self.config.state / "host.lock", timeout=0, mode=0o600)
+        with contextlib.suppress(filelock.Timeout), lock:
+            for leftover in self.config.state.glob("*.sock"):
+                leftover.unlink(missing_ok=True)
+        self._tidied = self.history.mark_interrupted(lock) is not None
 
     def open(self) -> None:
-        """Call once, in the event loop that will run everything: tidies up after a killed process, and watches for
-        idleness."""
+        """Call in the event loop that will run everything, at least once: watches for idleness, and keeps the
+        search index."""
         if self.loop is not None:
             return
         self.loop = asyncio.get_running_loop()
-        private_files.private_folder(self.config.state, "PLAYGROUND_STATE")
-        # The process that holds this lock has a run that may still be going on.
-        with (
-            contextlib.suppress(filelock.Timeout),
-            filelock.FileLock(self.config.state / "host.lock", timeout=0, mode=0o600),
-        ):
-            self.history.mark_interrupted()
-            for leftover in self.config.state.glob("*.sock"):
-                leftover.unlink(missing_ok=True)
-        self._idle_watch = asyncio.create_task(self.pool.stop_when_idle())
-        self._hold(self._idle_watch)
+        self._watches = (
+            asyncio.create_task(self.pool.stop_when_idle()),
+            asyncio.create_task(self._keep_index()),
+        )
+        for watch in self._watches:
+            self._hold(watch)
+
+    async def _keep_index(self) -> None:
+        """Runs for ever. Pauses while a run is using the engines, which need the processor."""
+        while True:
+            more = False
+            if self.pool.holder is None:
+                try:
+                    more = await WRITERS.run(self.history.index)
+                except PlaygroundError as error:
+                    logger.warning("the search index waits: %s", say_message(error))
+                except Exception:
+                    logger.exception("the search index stands still")
+                    return
+            await asyncio.sleep(INDEX_PAUSE_S if more else INDEX_INTERVAL_S)
 
     async def close(self) -> None:
         """Stop the run and every engine."""
@@ -70,7 +104,7 @@ class Host:
             job.stop()
         if under_way:
             # They end by themselves first, so that what arrived so far is saved.
-            await asyncio.wait([task for task in self._tasks if task is not self._idle_watch], timeout=CLOSE_S)
+            await asyncio.wait([task for task in self._tasks if task not in self._watches], timeout=CLOSE_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -128,12 +162,28 @@ class Host:
         job = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
         return job if isinstance(job, SweepRun) else None
 
+    def unsaved(self) -> list[Comparison | SweepRun]:
+        """The last runs and sweeps that could not be saved, newest first."""
+        return list(reversed(self._unsaved.values()))
+
+    def unsaved_record(self, saved_id: str) -> Run | Sweep | None:
+        """The run or sweep of that id, if it is one of those or a point of one."""
+        for job in self._unsaved.values():
+            record = job.record
+            runs = [point.run for point in record.points] if isinstance(record, Sweep) else []
+            for saved in (record, *runs):
+                if saved is not None and saved.id == saved_id:
+                    return saved
+        return None
+
     async def _execute(
         self, job: Comparison | SweepRun, holder: Holder, wait: bool, begun: asyncio.Future[None]
     ) -> None:
         try:
             async with self.pool.lease(holder, wait=wait):
                 begun.set_result(None)
+                if not self._tidied:
+                    await self._tidy_late()
                 # It may have been stopped while it waited in line.
                 if not job.finished:
                     if isinstance(job, SweepRun):
@@ -148,6 +198,18 @@ class Host:
             begun.set_exception(error)
         finally:
             self._waiting.pop(job.id, None)
+            if job.unsaved is not None:
+                self._unsaved[job.id] = job
+                for oldest in list(self._unsaved)[:-MOST_UNSAVED]:
+                    del self._unsaved[oldest]
+
+    async def _tidy_late(self) -> None:
+        """Before a run that holds the engines begins, what says that it is running was cut off."""
+        try:
+            await WRITERS.run(self.history.mark_interrupted)
+            self._tidied = True
+        except PlaygroundError as error:
+            logger.warning("runs that were cut off are not marked: %s", say_message(error))
 
     def _hold(self, task: asyncio.Task[None]) -> None:
         """Keep a reference to the task, since the event loop has only a weak one."""

@@ -22,11 +22,11 @@ from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.workload import Prompt
 from playground.domain.stats.rounds import order_of, rounds_of, run_verdicts, settled
 from playground.load.driver_client import MeasuredLoad
-from playground.store import History
 
 from .checks import accuracy, answers, harness
 from .checks.client import OnProgress
 from .live import Live, Phase
+from .saving import Saving
 from .served_side import ServedSide
 from .session import RunSession, meanwhile
 
@@ -45,13 +45,13 @@ class Measured(RunSession):
     def __init__(
         self,
         config: Config,
-        history: History,
+        saving: Saving,
         live: Live,
         served_sides: Sequence[ServedSide],
         plan: Measurement,
         prompts: Sequence[Prompt],
     ) -> None:
-        super().__init__(config, history, live, served_sides)
+        super().__init__(config, saving, live, served_sides)
         self._plan = plan
         self._prompts = prompts
         # The budget ran out within a trial.
@@ -209,7 +209,7 @@ class Measured(RunSession):
     async def _save(self, index: int, trial: Trial, unsaved: dict[int, RequestTrace]) -> None:
         requests: Mapping[int, RequestTrace] = dict(unsaved)
         unsaved.clear()
-        await asyncio.to_thread(self._history.save_trial, self._run.id, index, trial, requests)
+        await self._saving.trial(index, trial, requests)
 
     async def _refuse_if_dead(self, index: int, traces: Sequence[RequestTrace]) -> None:
         """Raise if an engine died: that ends the run, while a failed request is only counted as an error."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
@@ -35,9 +34,7 @@ class Race(RunSession):
                 if load.traces[index].ended:
                     await self._explain(index, [load.traces[index]])
                     [trial] = self._run.sides[index].trials
-                    await asyncio.to_thread(
-                        self._history.save_trial, self._run.id, index, trial, {0: load.traces[index]}
-                    )
+                    await self._saving.trial(index, trial, {0: load.traces[index]})
         for side, served in zip(self._run.sides, self._served_sides, strict=True):
             side.trials[0].after = await served.idle_counters()
             side.trials[0].complete = not self.stopping

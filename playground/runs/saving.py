@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import ParamSpec
@@ -14,6 +15,13 @@ from playground.store import WRITERS, History
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
+
+
+def not_saved(error: Exception, saved_id: str) -> Message:
+    """What is said of a run or sweep that could not be written because of this error."""
+    if isinstance(error, PlaygroundError):
+        return Message("run.unsaved", {"cause": error.as_message()})
+    return Message("run.not_saved", {"run": saved_id})
 
 
 class Saving:
@@ -38,15 +46,15 @@ class Saving:
         """Write the run as it ended."""
         await self._tried(self._history.finish, run)
         if self.problem is not None:
-            # A run whose results are refused may still be marked as ended.
-            await self._tried(self._history.give_up, self._run_id, self.problem)
+            # What was written before is not under way any more.
+            with contextlib.suppress(PlaygroundError):
+                await WRITERS.run(self._history.give_up, run.id, self.problem)
 
     async def _tried(self, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             await WRITERS.run(write, *args, **kwargs)
         except Exception as error:
             logger.exception("run %s could not be saved", self._run_id)
-            cause = error.as_message() if isinstance(error, PlaygroundError) else None
-            self.problem = unsaved(self._run_id, cause)
+            self.problem = not_saved(error, self._run_id)
         else:
             self.problem = None

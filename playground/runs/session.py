@@ -14,9 +14,9 @@ from playground.domain.record.counters import Sample
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.settings import EngineSettings
 from playground.load.driver_client import MeasuredLoad, RaceLoad
-from playground.store import History
 
 from .live import Live
+from .saving import Saving
 from .served_side import ServedSide
 
 SAMPLE_INTERVAL_S = 0.5
@@ -43,10 +43,10 @@ class RunSession:
     """One run's sides, ready to serve. Subclasses implement `execute`; `stop` ends it early and keeps what
     arrived."""
 
-    def __init__(self, config: Config, history: History, live: Live, served_sides: Sequence[ServedSide]) -> None:
+    def __init__(self, config: Config, saving: Saving, live: Live, served_sides: Sequence[ServedSide]) -> None:
         self.stopping = False
         self._config = config
-        self._history = history
+        self._saving = saving
         self._live = live
         self._run = live.run
         self._served_sides = served_sides

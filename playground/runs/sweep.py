@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from statistics import fmean, median
+from typing import ParamSpec
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message, Section
-from playground.domain.record.run import Status
+from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
@@ -25,14 +26,16 @@ from playground.domain.sweep.plan import Point, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine.pool import Pool
-from playground.store import History
+from playground.store import WRITERS, History
 
 from . import placement
 from .comparison import Comparison, new_run_id
 from .failure import as_message
+from .saving import not_saved
 from .search import BETTER, REPEAT_ROUNDS, Search
 
 logger = logging.getLogger(__name__)
+P = ParamSpec("P")
 
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
@@ -96,6 +99,8 @@ class SweepRun:
         self._running: Counter[EngineSettings] = Counter()
         self._start_s: list[float] = []
         self._point_s: list[float] = []
+        self._unsaved_runs: list[Run] = []
+        self.unsaved: Message | None = None
 
     @property
     def id(self) -> str:
@@ -105,6 +110,11 @@ class SweepRun:
     def title(self) -> str:
         """The title of the sweep, shown while it uses the engines."""
         return self.sweep.title
+
+    @property
+    def record(self) -> Sweep:
+        """What is saved of it."""
+        return self.sweep
 
     @property
     def remaining_s(self) -> float | None:
@@ -141,7 +151,7 @@ class SweepRun:
         self.sweep.status, self.sweep.problem = "running", None
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
-            await asyncio.to_thread(self._take_up)
+            await self._tried(self._take_up)
             while not self._stopping:
                 point = await asyncio.to_thread(self._order.take, self._running)
                 if point is None and self._again():
@@ -178,6 +188,22 @@ class SweepRun:
             self.sweep.points[:] = stored.points
             self._order = order_of(self.sweep)
         self._history.begin_sweep(self.sweep)
+
+    async def _tried(self, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Write to the history. One that can't be used does not end the sweep, which is written again at its
+        end."""
+        try:
+            await WRITERS.run(write, *args, **kwargs)
+        except Exception as error:
+            logger.exception("sweep %s could not be saved", self.sweep.id)
+            self.unsaved = not_saved(error, self.sweep.id)
+        else:
+            self.unsaved = None
+
+    def _save_all(self) -> None:
+        for run in self._unsaved_runs:
+            self._history.finish(run)
+        self._history.finish_sweep(self.sweep)
 
     def _again(self) -> bool:
         """Whether points that were cut short get another turn: if more time is left for each than they had."""
@@ -229,7 +255,10 @@ class SweepRun:
                 self._failed_again.add(point.number)
         if ran.status == "failed" or (better and record.settled):
             self._open.discard(point.number)
-        await asyncio.to_thread(self._history.save_point, self.sweep.id, record)
+        if self.current.unsaved:
+            self._unsaved_runs.append(ran)
+        else:
+            await self._tried(self._history.save_point, self.sweep.id, record)
         if self.sweep.measured(record):
             await asyncio.to_thread(self._order.learn, record)
         started = [side.ready_after_s for side in ran.sides if side.ready_after_s is not None]
@@ -270,9 +299,6 @@ class SweepRun:
     async def _finish(self, status: Status) -> None:
         """Save it before `finished` is set, as with any run."""
         self.current, self.sweep.status = None, status
-        try:
-            await asyncio.to_thread(self._history.finish_sweep, self.sweep)
-        except Exception:
-            logger.exception("sweep %s could not be saved", self.sweep.id)
-            self.sweep.problem = self.sweep.problem or Message("run.not_saved", {"run": self.sweep.id})
+        await self._tried(self._save_all)
+        self.sweep.problem = self.sweep.problem or self.unsaved
         self.finished = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -19,6 +20,8 @@ from .file import DatabaseFile
 from .messages import message_text
 from .summaries import Summary
 from .unreadable import readable
+
+ALREADY_ALONE = nullcontext()
 
 
 class History:
@@ -64,15 +67,18 @@ class History:
     def give_up(self, run_id: str, problem: Message) -> None:
         """Mark a run that could not be written as failed, with the reason. What was saved before stays."""
         with self._file.writing() as db:
-            row = {"status": "failed", "problem": message_text(problem)}
-            db.table("runs").update(run_id, row)
+            change = "UPDATE runs SET status = 'failed', problem = ? WHERE id = ?"
+            db.conn.execute(change, [message_text(problem), run_id])
 
-    def mark_interrupted(self) -> int:
+    def mark_interrupted(self, alone: AbstractContextManager[object] = ALREADY_ALONE) -> int | None:
         """Mark runs and sweeps that still say "running" as interrupted: their process is gone. Returns how many
-        runs."""
-        with self._file.writing() as db:
+        runs. `alone` is held meanwhile, but not while waiting for the database; if it raises TimeoutError, another
+        process may be running one, so nothing is marked: None."""
+        with self._file.writing() as db, suppress(TimeoutError), alone:
             db.conn.execute("UPDATE sweeps SET status = 'interrupted' WHERE status = 'running'")
-            return db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'").rowcount
+            marked = db.conn.execute("UPDATE runs SET status = 'interrupted' WHERE status = 'running'")
+            return int(marked.rowcount)
+        return None
 
     def summaries(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
         """Runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among targets and

@@ -213,7 +213,7 @@ async def test_runs_of_a_killed_process_are_marked(config: Config, fake_runtime:
     comparison = host.comparison(SIDES, workload())
     host.history.begin(comparison.run)
     (config.state / "1-left.sock").touch()
-    host.open()
+    host.tidy_up()
     [summary] = host.history.summaries()
     assert summary.status == "interrupted"
     assert not (config.state / "1-left.sock").exists()
