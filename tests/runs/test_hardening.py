@@ -55,8 +55,15 @@ def test_a_blank_prompt_is_said_plainly() -> None:
     assert caught.value.params["detail"] == Message("accepted.prompt")
 
 
-@pytest.mark.parametrize("kind", ["folder", "not a database", "below a file"])
-def test_a_history_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "message_id"),
+    [
+        ("folder", "private.no_file"),
+        ("not a database", "history.unusable"),
+        ("below a file", "private.unusable"),
+    ],
+)
+def test_a_history_that_cannot_be_used(kind: str, message_id: str, tmp_path: Path) -> None:
     path = tmp_path / "there"
     if kind == "folder":
         path.mkdir()
@@ -64,7 +71,7 @@ def test_a_history_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
         path.write_bytes(b"no database" * 100)
     with pytest.raises(InvalidInput) as caught:
         History(path / "h.db" if kind == "below a file" else path).open()
-    assert caught.value.message_id == "history.unusable"
+    assert caught.value.message_id == message_id
 
 
 @pytest.mark.parametrize(
