@@ -60,7 +60,7 @@ def build(host: Host) -> gr.Blocks:
             }
 
         arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
-        page.load(arrive, compare.base, arrived, show_progress="hidden")
+        page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
     return page
 
 

@@ -51,13 +51,15 @@ def grow(trace: RequestTrace, *texts: str) -> None:
 
 
 def test_only_what_is_new_is_coloured_and_sent(painter: RacePainter, trace: RequestTrace) -> None:
-    """With what the last repaints brought, in case the page skipped one."""
+    """Also where somebody else has just got everything."""
     for number in range(40):
         grow(trace, "ab" if number else "p")
+        if number % 3 == 1:
+            assert painted(painter, whole=True)["reset"]
         side = painted(painter)
         assert not side["reset"]
         assert side["from"] + len(side["spans"]) == 1 + 2 * number
-        assert len(side["spans"]) <= 2 * race_painter.OVERLAP + 2
+        assert len(side["spans"]) == (2 if number else 1)
     assert painted(painter, whole=True)["spans"] == [["p", 0], *[["a", 1], ["b", 0]] * 39]
 
 
@@ -78,6 +80,8 @@ def test_the_step_record_recolours_only_if_it_says_otherwise(
     assert side["spans"] == [["p", 0], ["a", 1], ["b", 1], ["c", 1], ["d", 0]]
     assert side["legend"][-1] == ["estimated", side["legend"][-1][1]]
     trace.steps, trace.ended = StepArrays(accepted, accepted), True
+    # Somebody who has just come does not take the news from the others.
+    assert painted(painter, whole=True)["spans"] == spans
     assert painted(painter)["reset"] is reset
     assert not painted(painter)["reset"]
     side = painted(painter, whole=True)

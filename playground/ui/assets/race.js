@@ -1,5 +1,5 @@
 // A race's panes: answers that grow, and each side's figures under its own. A value carries tokens from index `from`
-// on (with some overlap, since a repaint may be skipped), and facts when they changed.
+// on (some may be there already, after a picture of the whole), and facts when they changed.
 function buildRace(box, side, value) {
   const answer = make(box, 'div', 'answer');
   answer.tabIndex = 0;

@@ -98,9 +98,9 @@ function clear() {
   showFindings(null);
 }
 
-function show() {
-  if (!props.value) return clear();
-  const value = JSON.parse(props.value);
+function show(text) {
+  if (!text) return clear();
+  const value = JSON.parse(text);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
   put(element.querySelector('.note'), value.note);
@@ -123,5 +123,7 @@ function show() {
   showTable(value);
 }
 
-watch('value', show);
-show();
+watch('value', () => show(props.value));
+show(props.value);
+// What a followed run sends is shown at once: of two values in a row the page's framework would skip the first.
+if (props.live) document.addEventListener(`live:${props.live}`, ({detail}) => show(detail));

@@ -1,9 +1,9 @@
-"""The buttons that start, follow and stop a run, and what they do."""
+"""The buttons that start, follow and stop a run, and what they do. What the run shows: ui/live/."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -11,17 +11,13 @@ from typing import Any
 import gradio as gr
 
 from playground.domain.errors import HostBusy, PlaygroundError
-from playground.domain.record.run import Mode, Status
+from playground.domain.record.run import Mode
 from playground.i18n import Locale, say
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
-from playground.runs.live import EXAMINING
-from playground.ui.shared import message, view
+from playground.ui.live import follower
+from playground.ui.shared import message
 from playground.ui.shared.labels import label, visitor_locale
-
-# Seconds between repaints. While something is measured, the page must not take processor time from the engine.
-REPAINT_S: dict[Mode, float] = {"race": 0.04, "measured": 0.5}
-CHARTS_S: dict[Mode, float] = {"race": 0.5, "measured": 2.0}
 
 # The page's values -> the run to start. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
@@ -43,6 +39,7 @@ class Controls:
     message: gr.HTML
     mode: gr.State
     run_id: gr.State
+    follower: gr.HTML
 
 
 def build() -> Controls:
@@ -54,37 +51,27 @@ def build() -> Controls:
         wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
         engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
     place = message.build()
-    return Controls(race, measure, stop, watch, wait, engines, place, gr.State("race"), gr.State(""))
+    state = gr.State("race"), gr.State("")
+    return Controls(race, measure, stop, watch, wait, engines, place, *state, follower.build("compare"))
 
 
-def wire(
-    controls: Controls,
-    host: Host,
-    read: Reader,
-    locate: Locator,
-    inputs: set[Any],
-    panes: gr.HTML,
-    charts: gr.HTML,
-) -> None:
-    """Connect the events. Text and charts are two streams, so that drawing never delays a token."""
+def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: set[Any]) -> None:
+    """Connect the events. What only looks, or stops, waits for no place in the queue."""
     runs = Runs(controls, host, read, locate)
-    started = [controls.run_id, controls.mode, controls.race, controls.measure, controls.stop]
+    started = [controls.run_id, controls.mode, controls.race, controls.measure, controls.stop, controls.follower]
     started += [controls.stop_engines, controls.watch, controls.wait, controls.message]
     ended = [controls.race, controls.measure, controls.stop, controls.stop_engines]
-    for button, handler, read_from in (
-        (controls.race, runs.race, inputs),
-        (controls.measure, runs.measure, inputs),
-        (controls.wait, runs.queue, inputs),
-        (controls.watch, runs.join, None),
+    for button, handler in (
+        (controls.race, runs.race),
+        (controls.measure, runs.measure),
+        (controls.wait, runs.queue),
     ):
-        begun = button.click(handler, read_from, started, show_progress="hidden", concurrency_limit=None)
-        streams = {"show_progress": "hidden", "concurrency_limit": None}
-        # Gradio's frontend searches its whole tree for each output of each message, so only the panes are outputs.
-        painted = begun.then(runs.paint, controls.run_id, panes, **streams)
-        painted.then(runs.ended, None, ended, show_progress="hidden")
-        begun.then(runs.draw, controls.run_id, charts, **streams)
-    controls.stop.click(runs.stop, controls.run_id, None, show_progress="hidden", concurrency_limit=None)
-    controls.stop_engines.click(runs.stop_engines, None, controls.message, concurrency_limit=None)
+        button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
+    at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
+    controls.watch.click(runs.join, None, started, **at_once)
+    controls.follower.stop(runs.ended, None, ended, **at_once)
+    controls.stop.click(runs.stop, controls.run_id, None, **at_once)
+    controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
 
 
 class Runs:
@@ -110,7 +97,7 @@ class Runs:
         controls, live = self._controls, self._host.latest
         changed = {controls.stop: gr.update(visible=live is not None and not live.finished)}
         run_id = live.run.id if live else ""
-        return {controls.run_id: run_id, **self._offers(busy=False), controls.message: "", **changed}
+        return {**self._follow(run_id), **self._offers(busy=False), controls.message: "", **changed}
 
     async def _begin(self, values: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
         controls = self._controls
@@ -126,29 +113,18 @@ class Runs:
         off = gr.update(interactive=False)
         changed = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
         changed |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
-        return {controls.run_id: comparison.run.id, controls.message: "", **changed}
+        return {**self._follow(comparison.run.id), controls.message: "", **changed}
+
+    def _follow(self, run_id: str) -> dict[Any, Any]:
+        """Show the run as it goes on, or nothing without one."""
+        controls = self._controls
+        return {controls.run_id: run_id, controls.follower: follower.following(run_id) if run_id else ""}
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
         """Whether to offer watching: only a run of this process can be watched."""
         controls, live = self._controls, self._host.latest
         can_watch = busy and live is not None and not live.finished
         return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}
-
-    def _followed(self, run_id: str) -> Comparison | None:
-        return self._host.followed(run_id) if run_id else None
-
-    async def paint(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        comparison = self._followed(run_id)
-        if comparison is None:
-            # Yield once: a generator that yields nothing would empty its outputs.
-            yield gr.skip()
-            return
-        painter = view.painter(self._host.config, comparison.run, visitor_locale(request), comparison)
-        yield await asyncio.to_thread(painter.paint, whole=True)
-        while not comparison.finished:
-            await asyncio.sleep(REPAINT_S[comparison.run.mode])
-            yield painter.paint() if comparison.run.mode == "race" else await asyncio.to_thread(painter.paint)
-        yield await asyncio.to_thread(painter.paint, whole=True)
 
     async def ended(self) -> dict[Any, Any]:
         controls = self._controls
@@ -159,21 +135,8 @@ class Runs:
             controls.stop_engines: gr.update(interactive=True),
         }
 
-    async def draw(self, run_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        comparison, locale = self._followed(run_id), visitor_locale(request)
-        if comparison is None:
-            yield gr.skip()
-            return
-        drawer = view.Drawer(comparison.run, locale)
-        status: Status = "running"
-        while status == "running":
-            status = comparison.run.status
-            if comparison.live.phase in ("streaming", "measuring", *EXAMINING, "finished"):
-                yield await asyncio.to_thread(drawer.draw)
-            await asyncio.sleep(CHARTS_S[comparison.run.mode])
-
     async def stop(self, run_id: str) -> None:
-        if comparison := self._followed(run_id):
+        if comparison := self._host.followed(run_id):
             comparison.stop()
 
     async def stop_engines(self, request: gr.Request) -> str:

@@ -132,8 +132,8 @@ def build(host: Host, machine: Machine) -> CompareTab:
         measurement=measurement,
         controls=buttons,
         preflight=preflight_panel.build(),
-        panes=view.panes(applies=True),
-        charts=view.chart_grid(),
+        panes=view.panes(applies=True, live="compare-panes"),
+        charts=view.chart_grid(live="compare-charts"),
     )
 
 
@@ -155,7 +155,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     def locate(error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
         return _place_of(tab, error, values)
 
-    controls.wire(tab.controls, host, comparison, locate, tab.inputs(), tab.panes, tab.charts)
+    controls.wire(tab.controls, host, comparison, locate, tab.inputs())
     preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_box.wire(tab.sides, tab.base, host)

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from playground.domain.errors import InvalidInput
 from playground.runs.host import Host
+from playground.ui.live.route import route
 from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
 
@@ -50,7 +51,7 @@ class Server:
 
 def served(host: Host, page: gr.Blocks) -> ASGIApp:
     """Everything that is served: the page, behind the gate. No history of Gradio's, no telemetry, no tunnel."""
-    site = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    site = FastAPI(routes=[route(host)], docs_url=None, redoc_url=None, openapi_url=None)
     gr.mount_gradio_app(
         site,
         page,

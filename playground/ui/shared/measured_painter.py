@@ -1,4 +1,4 @@
-"""A measured run as one page sees it.
+"""A measured run as its followers see it.
 
 Figures are computed only when a round has ended: the page shares the machine with what is measured.
 """
@@ -29,15 +29,18 @@ LONGEST = 1500
 class MeasuredPainter(Painter):
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         super().__init__(config, run, locale, comparison)
-        self._rounds = 0
+        # Those that the figures are of, and those that the last painted change was of.
+        self._rounds = self._painted_rounds = 0
         self._conclusions: list[Conclusion] = []
         self._table: dict[str, Any] | None = None
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         run = self._run
         done = whole_rounds(run)
-        changed = whole or done != self._rounds
-        if changed:
+        changed = whole or done != self._painted_rounds
+        if not whole:
+            self._painted_rounds = done
+        if whole or done != self._rounds:
             self._rounds = done
             self._conclusions = conclusions(run) if done else []
             self._table = self._tables() if any(side.requests for side in run.sides) else None

@@ -25,7 +25,7 @@ Stage = tuple[str, float | None]
 
 
 class Painter:
-    """Turns a growing run into the updates that one page has not seen yet. Each page has its own painter."""
+    """Turns a growing run into updates for everybody who follows it in one language."""
 
     def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
         self._config = config
@@ -35,7 +35,8 @@ class Painter:
         self._findings: dict[str, Any] | None = None
 
     def paint(self, *, whole: bool = False) -> str:
-        """The panes' value: what changed, or everything if `whole`."""
+        """The panes' value: what changed since the last change that was painted, or everything if `whole`. What is
+        painted whole is for a newcomer: the others still get the change."""
         now = time.monotonic()
         labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
         painted = {

@@ -1,8 +1,7 @@
-"""A race as one page sees it: new tokens many times a second, figures a few times."""
+"""A race as its followers see it: new tokens many times a second, figures a few times."""
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import accumulate
 from typing import Any
 
@@ -20,8 +19,6 @@ from playground.runs.comparison import Comparison
 
 from .painter import Painter, Stage
 
-# How many repaints send the same tokens, in case the page skips one.
-OVERLAP = 10
 FACTS_INTERVAL_S = 0.25
 SILENCE_S = 5.0
 
@@ -34,7 +31,7 @@ class RacePainter(Painter):
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         with_facts = whole or now - self._facts_at >= FACTS_INTERVAL_S
-        if with_facts:
+        if with_facts and not whole:
             self._facts_at = now
         sides = []
         for index in range(len(self._answers)):
@@ -120,22 +117,25 @@ class _Answer:
         self._counted = bool(side.settings.speculates)
         self._chunks_done = 0
         self._examined = False
-        self._sent: deque[int] = deque([0], maxlen=OVERLAP)
+        self._recoloured = False
+        self._painted = 0
         self._text: TokenText | None = None
         self.spans: list[tuple[str, int]] = []
         self.settled = False
 
     def grown(self, whole: bool) -> dict[str, Any]:
-        """The spans that are new, or all with `reset`."""
-        reset = self._grow() or whole
-        start = 0 if reset else self._sent[0]
-        self._sent.append(len(self.spans))
+        """The spans that are new; all of them, with `reset`, if `whole` or if earlier ones changed."""
+        self._grow()
+        if whole:
+            return {"from": 0, "spans": self.spans, "reset": True}
+        reset, start = self._recoloured, 0 if self._recoloured else self._painted
+        self._recoloured, self._painted = False, len(self.spans)
         return {"from": start, "spans": self.spans[start:], "reset": reset}
 
-    def _grow(self) -> bool:
-        """Take in new chunks; True if the engine's step record changed the estimated source of earlier tokens."""
+    def _grow(self) -> None:
+        """Take in new chunks."""
         if not self._side.requests:
-            return False
+            return
         trace = self._side.requests[0]
         for chunk in trace.chunks[self._chunks_done :]:
             # Without a count of tokens, the sources of this chunk's and all later tokens are unknown.
@@ -144,21 +144,22 @@ class _Answer:
             self._flags += flags
             self._add(chunk, flags)
             self._chunks_done += 1
-        return self._settle(trace)
+        self._settle(trace)
 
-    def _settle(self, trace: RequestTrace) -> bool:
-        """Called once, when the request has ended."""
+    def _settle(self, trace: RequestTrace) -> None:
+        """Once, when the request has ended: colour again where the engine's step record differs from the
+        estimate."""
         if self._examined or not trace.ended or not self._counted:
-            return False
+            return
         self._examined = True
         origins, self.settled = token_origins(trace, speculates=True)
         if not self.settled or origins is None or origins == self._flags:
-            return False
+            return
+        self._recoloured = True
         sizes = [chunk.tokens or 0 for chunk in trace.chunks]
         self.spans = []
         for chunk, end in zip(trace.chunks, accumulate(sizes), strict=True):
             self._add(chunk, origins[end - (chunk.tokens or 0) : end])
-        return True
 
     def _add(self, chunk: Chunk, flags: list[bool]) -> None:
         self.spans += self._split(chunk.text, chunk.token_ids, flags)

@@ -37,33 +37,47 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def panes(elem_id: str | None = None, *, applies: bool = False) -> gr.HTML:
-    """The component that shows a run's sides. `applies`: a click on a remedy's change is an event."""
+def panes(elem_id: str | None = None, *, applies: bool = False, live: str | None = None) -> gr.HTML:
+    """The component that shows a run's sides. `applies`: a click on a remedy's change is an event. `live`: the
+    part of a followed run that it shows (see live/follower.py)."""
     # One script: shared functions, then each mode's, then the code that inserts a value.
     script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view"))
     return gr.HTML(
-        html_template=PANES, js_on_load=script, apply_default_css=False, elem_id=elem_id, applies=applies
+        html_template=PANES,
+        js_on_load=script,
+        apply_default_css=False,
+        elem_id=elem_id,
+        applies=applies,
+        live=live,
     )
 
 
-def run_list(elem_id: str) -> gr.HTML:
+def live_text(live: str | None, *scripts: str, elem_id: str | None = None) -> gr.HTML:
+    """A component whose value is HTML, which also comes from what is followed."""
+    script = "\n".join(asset(f"{name}.js") for name in (*scripts, "live"))
+    return gr.HTML(js_on_load=script, apply_default_css=False, elem_id=elem_id, live=live)
+
+
+def run_list(elem_id: str, *, live: str | None = None) -> gr.HTML:
     """A table of runs; a click on a row sends the id of its run."""
     return gr.HTML(
         html_template='<div class="runs"><table></table></div>',
-        js_on_load=asset("runs.js"),
+        js_on_load=f"{asset('runs.js')}\n{asset('live.js')}",
         apply_default_css=False,
         elem_id=elem_id,
+        live=live,
     )
 
 
-def chart_grid() -> gr.HTML:
+def chart_grid(*, live: str | None = None) -> gr.HTML:
     """The component that draws a run's charts."""
     return gr.HTML(
         html_template='<p class="charts-message"></p><div class="chart-grid"></div>',
-        js_on_load=asset("charts.js"),
+        js_on_load=f"{asset('charts.js')}\n{asset('live.js')}",
         apply_default_css=False,
         plotly=str(PLOTLY_JS),
         failed=say("ui.charts_failed"),
+        live=live,
     )
 
 
@@ -86,7 +100,7 @@ def rendered(config: Config, run: Run, locale: Locale) -> tuple[str, str]:
 
 
 class Drawer:
-    """Draws a growing run for one page."""
+    """Draws a growing run."""
 
     def __init__(self, run: Run, locale: Locale) -> None:
         self._run = run

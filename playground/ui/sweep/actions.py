@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -25,6 +25,7 @@ from playground.runs.sweep import SweepRun, new_sweep, order_of
 from playground.store import Summary
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
+from playground.ui.live import follower
 from playground.ui.shared import view
 from playground.ui.shared.form_origin import preset_of
 from playground.ui.shared.labels import visitor_locale
@@ -32,11 +33,8 @@ from playground.ui.shared.message import alert
 
 from . import tab as sweep_tab
 from . import view as sweep_view
-from .painter import SweepPainter, progress
 from .tab import KnobFields, SweepTab
 
-# Seconds between repaints, since the measurement needs the processor.
-REPAINT_S = 1.0
 ENDED = ("done", "running")
 
 
@@ -57,17 +55,16 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     messages = [tab.message, *(fields.message for fields in tab.knobs)]
     buttons = [tab.start, tab.stop, tab.watch, tab.go_on]
     tab.show_plan.click(sweeps.plan, inputs, [*messages, tab.plan], **quiet)
-    for button, handler, read in (
-        (tab.start, sweeps.start, inputs),
-        (tab.go_on, sweeps.go_on, inputs),
-        (tab.watch, sweeps.watch, None),
-    ):
-        begun = button.click(handler, read, [*messages, *buttons, tab.sweep_id, tab.plan], **quiet)
-        painted = begun.then(sweeps.paint, tab.sweep_id, [tab.progress, *tab.view.outputs()], **quiet)
-        painted.then(sweeps.ended, None, [*buttons, tab.unfinished], **quiet)
+    # What only looks, or stops, waits for no place in the queue.
+    at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
+    started = [*messages, *buttons, tab.sweep_id, tab.follower, tab.plan]
+    tab.start.click(sweeps.start, inputs, started, **quiet)
+    tab.go_on.click(sweeps.go_on, inputs, started, **quiet)
+    tab.watch.click(sweeps.watch, None, started, **at_once)
+    tab.follower.stop(sweeps.ended, None, [*buttons, tab.unfinished], **at_once)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
-    tab.stop.click(sweeps.stop, tab.sweep_id, None, **quiet)
+    tab.stop.click(sweeps.stop, tab.sweep_id, None, **at_once)
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
@@ -146,8 +143,8 @@ class Sweeps:
         sweep_run = await asyncio.to_thread(host.sweep_run, sweep)
         estimate = await asyncio.to_thread(host.estimate, sweep)
         await host.start(sweep_run, say("host.page", locale))
-        updates = {tab.sweep_id: sweep.id, tab.plan: await asyncio.to_thread(_plan, sweep, estimate, locale)}
-        return {**self._messages(None, locale), **self._following(), **updates}
+        plan = await asyncio.to_thread(_plan, sweep, estimate, locale)
+        return {**self._messages(None, locale), **self._following(sweep.id), tab.plan: plan}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
         """Show the error. A sweep that another page started can be watched."""
@@ -158,25 +155,11 @@ class Sweeps:
         running = self._running()
         if running is None:
             return {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=False)}
-        return {self._tab.sweep_id: running.id, **self._following()}
+        return self._following(running.id)
 
     async def stop(self, sweep_id: str) -> None:
-        if sweep_run := self._followed(sweep_id):
+        if sweep_run := self._host.followed_sweep(sweep_id):
             sweep_run.stop()
-
-    async def paint(self, sweep_id: str, request: gr.Request) -> AsyncIterator[Any]:
-        sweep_run, locale, tab = self._followed(sweep_id), visitor_locale(request), self._tab
-        if sweep_run is None:
-            # Yield once: a generator that yields nothing would empty its outputs.
-            yield gr.skip()
-            return
-        painter = SweepPainter(self._host.config, sweep_run.sweep, locale)
-        finished = False
-        while not finished:
-            finished = sweep_run.finished
-            changes = await asyncio.to_thread(tab.view.changes, painter)
-            yield {tab.progress: progress(sweep_run, locale), **changes}
-            await asyncio.sleep(0 if finished else REPAINT_S)
 
     def ended(self, request: gr.Request) -> dict[Any, Any]:
         """Update the tab once the sweep that this page follows has ended, if it follows one; another may be
@@ -187,16 +170,15 @@ class Sweeps:
         updates[tab.go_on] |= usable
         return {**updates, tab.watch: gr.update(visible=self._running() is not None)}
 
-    def _followed(self, sweep_id: str) -> SweepRun | None:
-        return self._host.followed_sweep(sweep_id) if sweep_id else None
-
     def _running(self) -> SweepRun | None:
         latest = self._host.latest_sweep
         return latest if latest is not None and not latest.finished else None
 
-    def _following(self) -> dict[Any, Any]:
+    def _following(self, sweep_id: str) -> dict[Any, Any]:
         tab, off = self._tab, gr.update(interactive=False)
         return {
+            tab.sweep_id: sweep_id,
+            tab.follower: follower.following(sweep_id),
             tab.start: off,
             tab.go_on: off,
             tab.stop: gr.update(visible=True),

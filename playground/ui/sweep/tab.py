@@ -13,6 +13,7 @@ from playground.domain.sweep.knobs import ACCEPTANCE, ALIASES, PLAIN, SPECULATIO
 from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, value_text
 from playground.i18n import Locale, say
 from playground.presets import Preset
+from playground.ui.live import follower
 from playground.ui.shared import view
 from playground.ui.shared.labels import label
 
@@ -64,6 +65,7 @@ class SweepTab:
     panes: gr.HTML
     charts: gr.HTML
     sweep_id: gr.State
+    follower: gr.HTML
 
     def inputs(self) -> set[Any]:
         return {*self.filled(), self.unfinished}
@@ -99,7 +101,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         unfinished = gr.Dropdown([], label=label("whatif_unfinished"), visible=False, scale=4, min_width=240)
         go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
     estimate = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
-    progress = gr.HTML(apply_default_css=False, elem_id="sweep-progress")
+    progress = view.live_text("sweep-progress", elem_id="sweep-progress")
     return SweepTab(
         tab=tab,
         base=base,
@@ -115,10 +117,11 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         go_on=go_on,
         plan=estimate,
         progress=progress,
-        view=sweep_view.build("sweep-points"),
+        view=sweep_view.build("sweep-points", live="sweep"),
         panes=view.panes("sweep-panes"),
         charts=view.chart_grid(),
         sweep_id=gr.State(""),
+        follower=follower.build("sweep"),
     )
 
 

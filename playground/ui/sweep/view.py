@@ -30,24 +30,20 @@ class SweepView:
     def outputs(self) -> list[Any]:
         return [self.outcome, self.points, self.charts]
 
-    def changes(self, painter: SweepPainter) -> dict[Any, Any]:
-        """What has changed since the painter last painted."""
-        painted = painter.paint()
-        return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
-
     def of(self, config: Config, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         """A sweep of the history."""
-        return self.changes(SweepPainter(config, sweep, locale))
+        painted = SweepPainter(config, sweep, locale).paint()
+        return {} if painted is None else dict(zip(self.outputs(), painted, strict=True))
 
     def nothing(self) -> dict[Any, Any]:
         return {self.outcome: "", self.points: "", self.charts: "{}"}
 
 
-def build(elem_id: str) -> SweepView:
-    """The components. `elem_id`: of the table of points."""
-    script = "\n".join(view.asset(f"{name}.js") for name in ("parts", "deploy"))
-    outcome = gr.HTML(js_on_load=script, apply_default_css=False)
-    return SweepView(outcome, view.run_list(elem_id), view.chart_grid())
+def build(elem_id: str, *, live: str | None = None) -> SweepView:
+    """The components. `elem_id`: of the table of points. `live`: the place whose follower sends their values."""
+    parts = [live and f"{live}-{part}" for part in ("outcome", "points", "charts")]
+    outcome = view.live_text(parts[0], "parts", "deploy")
+    return SweepView(outcome, view.run_list(elem_id, live=parts[1]), view.chart_grid(live=parts[2]))
 
 
 def wire(

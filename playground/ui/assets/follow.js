@@ -1,0 +1,32 @@
+// Follows a run or a sweep: its parts come as server-sent events, and each goes to the component that shows it.
+const parts = ['panes', 'charts', 'progress', 'outcome', 'points'];
+const longest = 30_000;
+let source = null;
+
+function connect(id, wait) {
+  const opened = source = new EventSource(`${window.gradio_config?.root ?? ''}/live/${encodeURIComponent(id)}`);
+  opened.onopen = () => { wait = 1000; };
+  for (const part of parts) {
+    opened.addEventListener(part, ({data}) => {
+      document.dispatchEvent(new CustomEvent(`live:${props.place}-${part}`, {detail: data}));
+    });
+  }
+  opened.addEventListener('end', () => {
+    opened.close();
+    trigger('stop');
+  });
+  // The browser itself connects again, unless the server has answered with an error.
+  opened.onerror = () => {
+    if (opened.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => { if (source === opened) connect(id, Math.min(2 * wait, longest)); }, wait);
+  };
+}
+
+function follow() {
+  source?.close();
+  source = null;
+  if (props.value) connect(JSON.parse(props.value).id, 1000);
+}
+
+watch('value', follow);
+follow();

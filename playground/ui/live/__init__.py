@@ -1,0 +1,1 @@
+"""Following a run or a sweep: painted once for everybody, and sent as server-sent events."""

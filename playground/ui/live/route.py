@@ -1,0 +1,50 @@
+"""The route of what is followed: `GET /live/ID`, for a run or a sweep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from playground.i18n import Locale, locale_of
+from playground.runs.host import Host
+from playground.ui.shared.form_origin import stored
+
+from . import feeds
+from .channel import END, Channels, event
+
+# A proxy passes on what comes, and nobody keeps it.
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+def route(host: Host) -> Route:
+    """The route, to be served beside the page."""
+    channels = Channels()
+
+    async def live(request: Request) -> StreamingResponse:
+        locale = locale_of(request.headers.get("accept-language"))
+        events = _events(host, channels, request.path_params["record_id"], locale)
+        return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
+
+    return Route("/live/{record_id}", live)
+
+
+def _events(host: Host, channels: Channels, record_id: str, locale: Locale) -> AsyncIterator[bytes]:
+    config, name = host.config, (record_id, locale)
+    if (comparison := host.followed(record_id)) is not None:
+        return channels.follow(name, lambda: feeds.of_run(config, comparison, locale))
+    if (sweep_run := host.followed_sweep(record_id)) is not None:
+        return channels.follow(name, lambda: feeds.of_sweep(config, sweep_run, locale))
+    return _ended(host, record_id, locale)
+
+
+async def _ended(host: Host, record_id: str, locale: Locale) -> AsyncIterator[bytes]:
+    """What has ended while nobody was connected. Of what is not in the history, only that it has ended."""
+    record = await asyncio.to_thread(stored, host, record_id)
+    if record is not None:
+        for part, value in (await asyncio.to_thread(feeds.stored, host.config, record, locale)).items():
+            yield event(part, value)
+    yield END
