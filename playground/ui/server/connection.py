@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# Seconds in which a request's head, and its body, must have arrived. An upload of 20 MB takes a slow line minutes.
+# Seconds in which a request's head, and its body, must have arrived. An upload takes a slow line minutes.
 HEAD_S, BODY_S = 10.0, 300.0
 # Connections whose request is not complete; beyond that the oldest of them is closed.
 MOST_WAITING = 256

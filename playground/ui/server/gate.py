@@ -31,8 +31,8 @@ READING = ("GET", "HEAD")
 # Where a visitor may come from another website by a link. The hub shows a Space in a frame.
 ENTRANCE = "/"
 FRAMES = b"frame-ancestors 'self' https://huggingface.co"
-# Bytes of a request's body: usually, and of an upload (all its files together).
-LARGEST_BODY, LARGEST_UPLOAD = 4_000_000, 25_000_000
+# Bytes of an upload beside its file.
+ENVELOPE = 10_000
 
 
 class Refused(Exception):
@@ -51,6 +51,7 @@ class Gate:
     def __init__(self, app: ASGIApp, config: Config, is_known: Callable[[HTTPConnection], bool]) -> None:
         self._app = app
         self._addresses = Addresses(config)
+        self._limits = config.limits
         self._is_known = is_known
         self._throttle = Throttle()
 
@@ -61,7 +62,10 @@ class Gate:
         request = HTTPConnection(scope)
         try:
             self._check(request)
-            body = _Body(scope, receive, send)
+            largest = self._limits.body_bytes
+            if scope["path"] == f"{API}/upload":
+                largest = max(largest, self._limits.upload_bytes + ENVELOPE)
+            body = _Body(scope, receive, send, largest)
         except Refused as refused:
             await _response(request, refused)(scope, receive, send)
             return
@@ -118,11 +122,11 @@ class Gate:
 class _Body:
     """The body of a request, which ends where it is too large, and what is sent as its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Refused for a body that says that it is too large."""
+    def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
+        """`largest`: in bytes. Raises Refused for a body that says that it is larger."""
         self._receive = receive
         self._send = send
-        self._left = LARGEST_UPLOAD if scope["path"] == f"{API}/upload" else LARGEST_BODY
+        self._left = largest
         self.too_large = False
         self.answered = False
         for name, value in scope["headers"]:

@@ -12,8 +12,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from playground.config import Config
+from playground.domain.limits import Limits
 from playground.domain.url import BaseUrl
-from playground.ui.server import gate, throttle
+from playground.ui.server import throttle
 from playground.ui.server.gate import API, Gate
 
 HERE = "127.0.0.1:7860"
@@ -212,10 +213,10 @@ def test_delays_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(guarded.attempt(f"10.0.1.{number}") for number in range(throttle.FREE_FOR_ALL))
 
 
-async def test_large_bodies(client: httpx.AsyncClient, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_bodies(page: Page, config: Config) -> None:
     """Whether they say so or not; what was cut off is not taken for a request."""
-    monkeypatch.setattr(gate, "LARGEST_BODY", 1000)
-    monkeypatch.setattr(gate, "LARGEST_UPLOAD", 5000)
+    config = replace(config, limits=Limits(body_bytes=1000, upload_bytes=5000))
+    client = visitor(page, config)
 
     async def pieces(count: int) -> AsyncIterator[bytes]:
         for _ in range(count):
@@ -226,7 +227,7 @@ async def test_large_bodies(client: httpx.AsyncClient, page: Page, monkeypatch: 
     assert (await client.post(JOIN, content=pieces(11))).status_code == 413
     assert page.bodies == []
     assert (await client.post(JOIN, content=pieces(10))).status_code == 200
-    assert (await client.post(f"{API}/upload", content=pieces(50))).status_code == 200
-    assert (await client.post(f"{API}/upload", content=pieces(51))).status_code == 413
-    assert page.bodies == [1000, 5000]
+    assert (await client.post(f"{API}/upload", content=pieces(150))).status_code == 200
+    assert (await client.post(f"{API}/upload", content=pieces(151))).status_code == 413
+    assert page.bodies == [1000, 15_000]
     assert (await client.post(JOIN, headers={"content-length": "-1"})).status_code == 413
