@@ -15,12 +15,14 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 
 from .rows import Row
 
 # Characters: the index knows no shorter text.
 SHORTEST_INDEXED = 3
+LONGEST_SEARCHED = 1000
 # A shorter text is looked for in this many of the newest runs and sweeps.
 MOST_SCANNED = 300
 # Runs that are under way or have just ended, of which this many are looked through.
@@ -57,7 +59,9 @@ def add_entry(db: Database, saved_id: str, sweep_id: str | None, created_at: str
 
 
 def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list[str]:
-    """The ids of runs and sweeps, newest first."""
+    """The ids of runs and sweeps, newest first. Raises InvalidInput for a text or model that is too long."""
+    if max(len(text), len(model)) > LONGEST_SEARCHED:
+        raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
     where, values = ["1"], list[Any]()
     fresh = _fresh(db) if text or model else []
     if text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlite_utils import Database
 
@@ -34,7 +34,7 @@ class Summary:
     """One line of the history. `labels` are in the order of the sides; `models` are their targets and drafts.
 
     `status` is a run's, or "unreadable" for what this version can't read, with `problem` saying why; `labels` and
-    `models` may be empty then.
+    `models` may be empty then. "unsaved" is a run that is only in memory.
     """
 
     id: str
@@ -46,6 +46,19 @@ class Summary:
     labels: tuple[str, ...]
     models: tuple[str, ...]
     problem: Message | None = None
+
+    @property
+    def readable(self) -> bool:
+        return self.status != "unreadable"
+
+    @classmethod
+    def unsaved(cls, record: Run | Sweep, problem: Message) -> Summary:
+        """The line of what could not be saved, and why."""
+        if isinstance(record, Sweep):
+            line = _summary(record, "sweep", [(side.label, side.engine) for side in record.case.sides])
+        else:
+            line = _summary(record, record.mode, [(side.label, side.settings) for side in record.sides])
+        return replace(line, status="unsaved", problem=problem)
 
 
 def lines(db: Database, ids: Sequence[str]) -> list[Summary]:

@@ -8,16 +8,18 @@ from typing import Any
 import gradio as gr
 
 from playground import presets
+from playground.domain.errors import PlaygroundError
 from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.runs.host import Host
+from playground.store import READERS
 from playground.ui.shared.form_origin import filled_from
 from playground.ui.shared.labels import label, visitor_locale
 
 from .compare import tab as compare_tab
 from .history import actions as history_actions
 from .history import tab as history_tab
-from .shared import view
+from .shared import message, view
 from .sweep import actions as sweep_actions
 from .sweep import tab as sweep_tab
 
@@ -46,15 +48,21 @@ def build(host: Host) -> gr.Blocks:
         compare_tab.wire(compare, host, machine)
         sweep_actions.wire(sweep, compare, host)
         history_tab.wire(history, host)
-        history_actions.wire(history.actions, host, machine, tabs, compare, sweep)
+        history_actions.wire(history.actions, history.problem, host, machine, tabs, compare, sweep)
 
         async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
             busy = host.latest is not None and not host.latest.finished
+            try:
+                preset = await READERS.run(filled_from, host, base)
+                card = compare_tab.card(preset, machine, locale)
+            except PlaygroundError as error:
+                # The fields came from a run that can't be read now; the page works without it.
+                card = message.alert(error, locale)
             return {
                 header: _header(machine, locale),
-                compare.card: compare_tab.card(filled_from(host, base), machine, locale),
+                compare.card: card,
                 compare.controls.watch: gr.update(visible=busy),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }

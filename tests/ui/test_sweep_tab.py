@@ -212,7 +212,7 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         assert last["progress"] == ""
         assert say("race.stopped") in last["outcome"]
         assert len(json.loads(last["points"])["rows"]) == 3
-        ended = page.ended(None)
+        ended = await page.ended(None)
         assert ended[tab.unfinished]["value"] == sweep.id
         assert ended[tab.start]["interactive"]
         # What is left, with the minutes that the page says.
@@ -223,7 +223,7 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
     assert kept is not None
     assert (kept.status, kept.remaining, kept.plan.budget_s) == ("done", 0, 120)
     assert say("race.done") in resumed[-1]["outcome"]
-    assert not page.ended(None)[tab.unfinished]["visible"]
+    assert not (await page.ended(None))[tab.unfinished]["visible"]
     # Charts and table are sent when a point has settled, not with every frame.
     assert len([parts for parts in resumed if "charts" in parts]) < len(resumed)
     await host.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from html import escape
@@ -10,11 +9,14 @@ from typing import Any
 
 import gradio as gr
 
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.record.run import Run
 from playground.domain.spec.change import Change
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
 from playground.runs.host import Host
+from playground.store import READERS
+from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 
@@ -30,9 +32,12 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
     async def apply(values: Mapping[Any, Any], event: gr.EventData, request: gr.Request) -> Any:
         locale = visitor_locale(request)
         followed = host.followed(event.run)
-        run = followed.run if followed else await asyncio.to_thread(host.history.get, event.run)
         same = side_form.knobs_as_they_are(sides, values)
-        if run is None or (remedy := remedy_of(run.sides[event.side])) is None:
+        try:
+            run = followed.run if followed else await READERS.run(stored, host, str(event.run))
+        except PlaygroundError as error:
+            return {**same, message: alert(error, locale)}
+        if not isinstance(run, Run) or (remedy := remedy_of(run.sides[event.side])) is None:
             return same
         change = remedy.changes[event.change]
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, get_args
 
 import gradio as gr
 
 from playground.config import Config
+from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
@@ -15,18 +17,22 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.devices import Machine
-from playground.i18n import Locale, say
+from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
 from playground.report.export import Format, exported
 from playground.runs.host import Host
+from playground.store import READERS
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.paste_box import allowed
 from playground.ui.compare.tab import CompareTab
 from playground.ui.shared import view
-from playground.ui.shared.form_origin import as_preset, stored
+from playground.ui.shared.form_origin import as_preset, settings_of, stored
 from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.message import alert
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
+
+logger = logging.getLogger(__name__)
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -35,13 +41,20 @@ def build(host: Host) -> gr.HTML:
     """The buttons, empty until something is open. A click on the first is an event; the others fetch a file's
     text."""
 
-    def file_text(request: object) -> str:
-        """The text of the file of a run or a sweep, by its id."""
+    async def file_text(request: object) -> str:
+        """The text of the file of a run or a sweep, by its id; none if it can't be read."""
         fields = request if isinstance(request, dict) else {}
-        record = stored(host, str(fields.get("run")))
         form = next((form for form in FORMATS if form == fields.get("form")), None)
         locale: Locale = "zh-CN" if fields.get("locale") == "zh-CN" else "en"
-        return "" if record is None or form is None else exported(record, form, locale)
+        return "" if form is None else await READERS.run(written, str(fields.get("run")), form, locale)
+
+    def written(saved_id: str, form: Format, locale: Locale) -> str:
+        try:
+            record = stored(host, saved_id)
+        except PlaygroundError as error:
+            logger.warning("%s is not exported: %s", saved_id, say_message(error))
+            return ""
+        return "" if record is None else exported(record, form, locale)
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',
@@ -59,12 +72,22 @@ def offers(record: Run | Sweep, locale: Locale) -> str:
 
 
 def wire(
-    actions: gr.HTML, host: Host, machine: Machine, tabs: gr.Tabs, compare: CompareTab, sweeps: SweepTab
+    actions: gr.HTML,
+    problem: gr.HTML,
+    host: Host,
+    machine: Machine,
+    tabs: gr.Tabs,
+    compare: CompareTab,
+    sweeps: SweepTab,
 ) -> None:
-    """Connect the event: a click loads the settings, and selects the tab that shows them."""
+    """Connect the event: a click loads the settings, and selects the tab that shows them. `problem` says why it
+    can't."""
 
-    def load(event: gr.EventData, request: gr.Request) -> Any:
-        record = host.history.settings(str(event.run))
+    async def load(event: gr.EventData, request: gr.Request) -> Any:
+        try:
+            record = await READERS.run(settings_of, host, str(event.run))
+        except PlaygroundError as error:
+            return {problem: alert(error, visitor_locale(request))}
         if record is None:
             return gr.skip()
         preset = allowed_here(host.config, as_preset(record))
@@ -73,7 +96,7 @@ def wire(
             filled |= sweep_tab.filling(sweeps, preset)
         return {**filled, tabs: gr.update(selected="sweep" if isinstance(record, Sweep) else "compare")}
 
-    outputs = [tabs, *compare.filled(), *sweeps.filled()]
+    outputs = [problem, tabs, *compare.filled(), *sweeps.filled()]
     actions.click(load, None, outputs, show_progress="hidden", concurrency_limit=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,30 +11,39 @@ from typing import Any
 
 import gradio as gr
 
-from playground.i18n import Locale, say
+from playground.domain.errors import PlaygroundError
+from playground.domain.message import Message
+from playground.domain.sweep.record import Sweep
+from playground.i18n import Locale, say, say_message
 from playground.runs.host import Host
-from playground.store import Summary
+from playground.store import READERS, Summary
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.message import alert
 from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
 
 from . import actions as history_actions
+
+logger = logging.getLogger(__name__)
 
 # The columns of the list, by name; `ui.col_<name>` heads each.
 COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     "time": lambda summary, _: summary.created_at.replace("T", " ")[:19],
     "preset": lambda summary, _: summary.preset or "-",
     "sides": lambda summary, _: " | ".join(summary.labels),
-    "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale),
-    "prompt": lambda summary, _: summary.prompt.replace("\n", " ")[:80],
+    "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale) if summary.readable else "-",
+    "prompt": lambda summary, locale: (
+        say_message(summary.problem, locale) if summary.problem else summary.prompt.replace("\n", " ")[:80]
+    ),
     "status": lambda summary, locale: say(f"race.{summary.status}", locale),
 }
 
 
 @dataclass
 class HistoryTab:
-    """The components that events read and change."""
+    """The components that events read and change. `problem` says why something can't be opened."""
 
     tab: gr.Tab
     text: gr.Textbox
@@ -42,6 +52,7 @@ class HistoryTab:
     refresh: gr.Button
     note: gr.HTML
     runs: gr.HTML
+    problem: gr.HTML
     actions: gr.HTML
     sweep: SweepView
     panes: gr.HTML
@@ -55,40 +66,59 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
-    runs, actions, sweep = view.run_list("runs"), history_actions.build(host), sweep_view.build("history-points")
+    runs, problem = view.run_list("runs"), gr.HTML(apply_default_css=False)
+    actions, sweep = history_actions.build(host), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
-    return HistoryTab(tab, text, model, preset, refresh, note, runs, actions, sweep, panes, charts)
+    return HistoryTab(tab, text, model, preset, refresh, note, runs, problem, actions, sweep, panes, charts)
 
 
 def wire(tab: HistoryTab, host: Host) -> None:
-    def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
-        locale = visitor_locale(request)
-        summaries = host.history.summaries(text=text, model=model, preset=preset or "")
-        nothing = "none" if text or model or preset else "empty"
+    async def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
+        return await READERS.run(listing, text, model, preset or "", visitor_locale(request))
+
+    def listing(text: str, model: str, preset: str, locale: Locale) -> dict[Any, Any]:
+        unsaved = [Summary.unsaved(job.record, job.unsaved) for job in host.unsaved() if job.unsaved]
+        try:
+            summaries = host.history.summaries(text=text, model=model, preset=preset)
+            limits = host.history.search_limits(text=text, model=model)
+            choices = gr.update(choices=["", *host.history.presets()])
+        except PlaygroundError as error:
+            logger.warning("the history is not listed: %s", say_message(error))
+            about_search = error.message_id == "history.long_text"
+            why = error if about_search else Message("history.unavailable", {"why": error.as_message()})
+            return {tab.runs: _listed(unsaved, locale), tab.preset: gr.skip(), tab.note: alert(why, locale)}
+        nothing = Message(f"ui.hist_{'none' if text or model or preset else 'empty'}")
+        notes = [*([limits] if limits else []), *([] if summaries else [nothing])]
         return {
-            tab.runs: _listed(summaries, locale),
-            tab.preset: gr.update(choices=["", *host.history.presets()]),
-            tab.note: "" if summaries else f"<p>{escape(say(f'ui.hist_{nothing}', locale))}</p>",
+            tab.runs: _listed([*unsaved, *summaries], locale),
+            tab.preset: choices,
+            tab.note: "".join(f"<p>{escape(say_message(note, locale))}</p>" for note in notes),
         }
 
-    def opened(event: gr.EventData, request: gr.Request) -> Any:
-        locale = visitor_locale(request)
-        if (sweep := host.history.sweep(event.run)) is not None:
-            offered = {tab.actions: history_actions.offers(sweep, locale)}
-            return {**offered, **tab.sweep.of(host.config, sweep, locale), tab.panes: "", tab.charts: "{}"}
-        run = host.history.get(event.run)
-        if run is None:
+    async def opened(event: gr.EventData, request: gr.Request) -> Any:
+        return await READERS.run(opening, str(event.run), visitor_locale(request))
+
+    def opening(saved_id: str, locale: Locale) -> Any:
+        closed = {tab.actions: "", **tab.sweep.nothing(), tab.panes: "", tab.charts: "{}", tab.problem: ""}
+        try:
+            record = stored(host, saved_id)
+        except PlaygroundError as error:
+            logger.warning("%s is not opened: %s", saved_id, say_message(error))
+            return {**closed, tab.problem: alert(error, locale)}
+        if record is None:
             return gr.skip()
-        panes, charts = view.rendered(host.config, run, locale)
-        offered = {tab.actions: history_actions.offers(run, locale)}
-        return {**offered, **tab.sweep.nothing(), tab.panes: panes, tab.charts: charts}
+        offered = {**closed, tab.actions: history_actions.offers(record, locale)}
+        if isinstance(record, Sweep):
+            return {**offered, **tab.sweep.of(host.config, record, locale)}
+        panes, charts = view.rendered(host.config, record, locale)
+        return {**offered, tab.panes: panes, tab.charts: charts}
 
     filters = [tab.text, tab.model, tab.preset]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    outputs = [tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
+    outputs = [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, {tab.actions: history_actions.offers})
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: history_actions.offers})
 
 
 def _listed(summaries: Sequence[Summary], locale: Locale) -> str:

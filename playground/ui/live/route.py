@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from playground.i18n import Locale, locale_of
+from playground.domain.errors import PlaygroundError
+from playground.i18n import Locale, locale_of, say_message
 from playground.runs.host import Host
+from playground.store import READERS
 from playground.ui.shared.form_origin import stored
 
 from . import feeds
 from .channel import END, Channels, event
+
+logger = logging.getLogger(__name__)
 
 # A proxy passes on what comes, and nobody keeps it.
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -43,8 +47,12 @@ def _events(host: Host, channels: Channels, record_id: str, locale: Locale) -> A
 
 async def _ended(host: Host, record_id: str, locale: Locale) -> AsyncIterator[bytes]:
     """What has ended while nobody was connected. Of what is not in the history, only that it has ended."""
-    record = await asyncio.to_thread(stored, host, record_id)
+    try:
+        record = await READERS.run(stored, host, record_id)
+    except PlaygroundError as error:
+        logger.warning("%s can't be followed: %s", record_id, say_message(error))
+        record = None
     if record is not None:
-        for part, value in (await asyncio.to_thread(feeds.stored, host.config, record, locale)).items():
+        for part, value in (await READERS.run(feeds.stored, host.config, record, locale)).items():
             yield event(part, value)
     yield END

@@ -41,11 +41,11 @@ def with_count(text: str, count: int) -> str:
 
 def filled_from(host: Host, text: str) -> Preset:
     """The preset, with as many sides as there are now. Raises InvalidInput for a run that is no longer in the
-    history."""
+    history. Blocking."""
     name, count = _parts(text)
     if presets.exists(name):
         preset = presets.load(name)
-    elif (record := host.history.settings(name)) is not None:
+    elif (record := settings_of(host, name)) is not None:
         preset = as_preset(record)
     else:
         raise InvalidInput("kept.gone", id=name)
@@ -65,8 +65,13 @@ def preset_of(case: Case, base: Preset) -> str | None:
 
 
 def stored(host: Host, run_id: str) -> Run | Sweep | None:
-    """The run or sweep of the history with that id."""
-    return host.history.sweep(run_id) or host.history.get(run_id)
+    """The run or sweep with that id: of the history, or one that could not be saved. Blocking."""
+    return host.unsaved_record(run_id) or host.history.sweep(run_id) or host.history.get(run_id)
+
+
+def settings_of(host: Host, run_id: str) -> Run | Sweep | None:
+    """The same, but without what was measured, which is quick."""
+    return host.unsaved_record(run_id) or host.history.settings(run_id)
 
 
 def as_preset(record: Run | Sweep) -> Preset:

@@ -9,6 +9,7 @@ from html import escape
 import gradio as gr
 
 from playground.domain.errors import PlaygroundError
+from playground.domain.message import Message
 from playground.i18n import Locale, say_message
 
 from . import view
@@ -32,7 +33,7 @@ def build() -> gr.HTML:
     )
 
 
-def alert(error: PlaygroundError, locale: Locale, place: FieldPlace | None = None) -> str:
+def alert(error: PlaygroundError | Message, locale: Locale, place: FieldPlace | None = None) -> str:
     """An error as the page shows it. `place`: the field that it is about."""
     at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
     return f'<div class="alert" role="alert"{at}><p>{escape(say_message(error, locale))}</p></div>'

@@ -50,6 +50,8 @@ class Painter:
         }
         if self._run.status != "running" and not self._drawn():
             painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
+        if self._comparison is not None and self._comparison.unsaved is not None:
+            painted["note"] = f"{painted['note']} {say('run.kept', self._locale)}".strip()
         return json.dumps(painted)
 
     def _drawn(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -22,7 +23,7 @@ from playground.i18n import Locale, say, say_message
 from playground.report.sweep import plan_sentences
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep, order_of
-from playground.store import Summary
+from playground.store import READERS, Summary
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
 from playground.ui.live import follower
@@ -35,7 +36,9 @@ from . import tab as sweep_tab
 from . import view as sweep_view
 from .tab import KnobFields, SweepTab
 
-ENDED = ("done", "running")
+logger = logging.getLogger(__name__)
+
+UNFINISHED = ("stopped", "failed", "interrupted")
 
 
 class BadKnob(Exception):
@@ -69,7 +72,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
     view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()], compare.count.buttons)
-    sweep_view.wire(tab.view, host, tab.panes, tab.charts)
+    sweep_view.wire(tab.view, host, tab.panes, tab.charts, tab.message)
 
 
 class Sweeps:
@@ -83,16 +86,16 @@ class Sweeps:
     def fill(self, preset: str) -> dict[Any, Any]:
         return sweep_tab.filling(self._tab, presets.load(preset))
 
-    def arrive(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    async def arrive(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         """Update the tab when it is opened: what the Compare tab holds, what runs, and what can be resumed."""
         tab, locale = self._tab, visitor_locale(request)
         running = self._running()
         updates: dict[Any, Any] = {
             tab.watch: gr.update(visible=running is not None and running.id != inputs[tab.sweep_id])
         }
-        updates |= self._unfinished(locale)
+        updates |= await READERS.run(self._unfinished, locale)
         try:
-            case, base = compare_tab.read(self._compare, self._host, inputs)
+            case, base = await READERS.run(compare_tab.read, self._compare, self._host, inputs)
         except PlaygroundError as error:
             return {**updates, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]
@@ -127,7 +130,7 @@ class Sweeps:
         locale, chosen = visitor_locale(request), inputs[self._tab.unfinished] or ""
         try:
             budget_s = _budget_s(inputs[self._tab.minutes])
-            sweep = await asyncio.to_thread(self._host.history.sweep, chosen)
+            sweep = await READERS.run(self._host.history.sweep, chosen)
             if sweep is None:
                 raise InvalidInput("sweep.no_such_sweep", id=chosen)
             if not sweep.remaining:
@@ -161,12 +164,12 @@ class Sweeps:
         if sweep_run := self._host.followed_sweep(sweep_id):
             sweep_run.stop()
 
-    def ended(self, request: gr.Request) -> dict[Any, Any]:
+    async def ended(self, request: gr.Request) -> dict[Any, Any]:
         """Update the tab once the sweep that this page follows has ended, if it follows one; another may be
         running."""
         tab, usable = self._tab, gr.update(interactive=True)
         updates = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
-        updates |= self._unfinished(visitor_locale(request))
+        updates |= await READERS.run(self._unfinished, visitor_locale(request))
         updates[tab.go_on] |= usable
         return {**updates, tab.watch: gr.update(visible=self._running() is not None)}
 
@@ -186,11 +189,13 @@ class Sweeps:
         }
 
     def _unfinished(self, locale: Locale) -> dict[Any, Any]:
-        unfinished = [
-            summary
-            for summary in self._host.history.summaries()
-            if summary.mode == "sweep" and summary.status not in ENDED
-        ]
+        try:
+            summaries = self._host.history.summaries()
+        except PlaygroundError as error:
+            # The History tab says so.
+            logger.warning("no sweep can be resumed: %s", say_message(error))
+            summaries = []
+        unfinished = [line for line in summaries if line.mode == "sweep" and line.status in UNFINISHED]
         choices = [(_label(summary, locale), summary.id) for summary in unfinished]
         return {
             self._tab.unfinished: gr.update(

@@ -9,12 +9,16 @@ from typing import Any
 import gradio as gr
 
 from playground.config import Config
+from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 from playground.runs.host import Host
+from playground.store import READERS
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import visitor_locale
+from playground.ui.shared.message import alert
 
 from .painter import SweepPainter
 
@@ -51,21 +55,28 @@ def wire(
     host: Host,
     panes: gr.HTML,
     charts: gr.HTML,
+    problem: gr.HTML,
     offered: Mapping[gr.HTML, Offers] | None = None,
 ) -> None:
     """Open the run of a point that is clicked, in a table or in a chart, in these panes and charts. `offered`:
-    further updates that depend on the opened run."""
+    further updates that depend on the opened run. `problem` says why it can't be opened."""
     more = offered or {}
 
-    def opened(event: gr.EventData, request: gr.Request) -> Any:
-        run, locale = host.history.get(event.run), visitor_locale(request)
-        if run is None:
+    async def opened(event: gr.EventData, request: gr.Request) -> Any:
+        return await READERS.run(opening, str(event.run), visitor_locale(request))
+
+    def opening(run_id: str, locale: Locale) -> Any:
+        try:
+            run = stored(host, run_id)
+        except PlaygroundError as error:
+            return {problem: alert(error, locale)}
+        if not isinstance(run, Run):
             return gr.skip()
         values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
-        return {**values, **{part: offers(run, locale) for part, offers in more.items()}}
+        return {problem: "", **values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):
         # The opened run is displayed below the charts.
-        clicked.click(opened, None, [panes, charts, *more], show_progress="minimal", concurrency_limit=None).then(
-            None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()"
-        )
+        clicked.click(
+            opened, None, [problem, panes, charts, *more], show_progress="minimal", concurrency_limit=None
+        ).then(None, None, None, js=f"() => document.querySelector('#{panes.elem_id}').scrollIntoView()")
