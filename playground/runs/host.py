@@ -181,9 +181,9 @@ class Host:
     ) -> None:
         try:
             async with self.pool.lease(holder, wait=wait):
-                begun.set_result(None)
                 if not self._tidied:
                     await self._tidy_late()
+                begun.set_result(None)
                 # It may have been stopped while it waited in line.
                 if not job.finished:
                     if isinstance(job, SweepRun):

@@ -13,7 +13,7 @@ from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.runs.host import Host
 from playground.store import READERS
-from playground.ui.shared.form_origin import filled_from
+from playground.ui.shared.form_origin import filled_from, from_preset
 from playground.ui.shared.labels import label, visitor_locale
 
 from .compare import tab as compare_tab
@@ -55,7 +55,10 @@ def build(host: Host) -> gr.Blocks:
             locale = visitor_locale(request)
             busy = host.latest is not None and not host.latest.finished
             try:
-                preset = await READERS.run(filled_from, host, base)
+                # Only a run of the history needs it, and a visit waits for nobody's search.
+                preset = (
+                    filled_from(host, base) if from_preset(base) else await READERS.run(filled_from, host, base)
+                )
                 card = compare_tab.card(preset, machine, locale)
             except PlaygroundError as error:
                 # The fields came from a run that can't be read now; the page works without it.

@@ -39,6 +39,11 @@ def with_count(text: str, count: int) -> str:
     return json.dumps([_parts(text)[0], count])
 
 
+def from_preset(text: str) -> bool:
+    """Whether it is a shipped preset."""
+    return presets.exists(_parts(text)[0])
+
+
 def filled_from(host: Host, text: str) -> Preset:
     """The preset, with as many sides as there are now. Raises InvalidInput for a run that is no longer in the
     history. Blocking."""

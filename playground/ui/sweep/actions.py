@@ -95,7 +95,7 @@ class Sweeps:
         }
         updates |= await READERS.run(self._unfinished, locale)
         try:
-            case, base = await READERS.run(compare_tab.read, self._compare, self._host, inputs)
+            case, base = await asyncio.to_thread(compare_tab.read, self._compare, self._host, inputs)
         except PlaygroundError as error:
             return {**updates, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]

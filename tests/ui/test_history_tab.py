@@ -1,0 +1,173 @@
+"""The History tab's handlers: lists, opens and exports, whatever the database holds, without stopping the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+from store.test_history import run, saved
+from support.races import raced
+from support.waiting import until
+
+from playground import presets
+from playground.config import Config
+from playground.i18n import say
+from playground.runs.host import Host
+from playground.store import READERS, History
+from playground.ui.page import build
+from playground.ui.shared.form_origin import origin
+
+REQUEST = gr.Request(headers={"accept-language": "en"})
+
+
+class Page:
+    """The page's handlers, by the names of their functions."""
+
+    def __init__(self, host: Host) -> None:
+        self.blocks = build(host)
+        self.functions = {fn.name: fn.fn for fn in self.blocks.fns.values() if fn.fn is not None}
+
+    async def listed(self, text: str = "", model: str = "", preset: str = "") -> tuple[list[dict[str, Any]], str]:
+        """The lines, and the note below the filters."""
+        values = await self.functions["listed"](text, model, preset, REQUEST)
+        runs, _, note = values.values()
+        return json.loads(runs)["rows"], note
+
+    async def opened(self, saved_id: str) -> list[Any]:
+        values = await self.functions["opened"](SimpleNamespace(run=saved_id), REQUEST)
+        return list(values.values()) if isinstance(values, dict) else []
+
+    async def exported(self, saved_id: str, form: str = "json") -> str:
+        [kept] = [block for block in self.blocks.blocks.values() if getattr(block, "elem_id", None) == "kept"]
+        return str(await kept.file_text({"run": saved_id, "form": form}))  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def page(host: Host) -> Page:
+    return Page(host)
+
+
+@pytest.fixture
+def unusable(host: Host) -> None:
+    """From now on the database is none."""
+    host.history.open()
+    for suffix in ("-wal", "-shm"):
+        host.config.db.with_name(host.config.db.name + suffix).unlink(missing_ok=True)
+    host.config.db.write_bytes(b"no database" * 1000)
+
+
+async def test_a_row_of_a_newer_version(host: Host, page: Page, config: Config) -> None:
+    saved(host.history, run("r1", status="done"))
+    saved(host.history, run("r2", status="done"))
+    with sqlite3.connect(config.db) as db:
+        db.execute("UPDATE runs SET workload = '{}' WHERE id = 'r2'")
+    rows, _ = await page.listed()
+    assert {row["id"] for row in rows} == {"r1", "r2"}
+    [line] = [row["cells"] for row in rows if row["id"] == "r2"]
+    assert say("race.unreadable") in line
+    assert any("r2 can't be read" in cell for cell in line)
+    assert any("r2 can&#x27;t be read" in str(value) for value in await page.opened("r2"))
+    assert await page.exported("r2") == ""
+    assert any("r1" in str(value) for value in await page.opened("r1"))
+    assert json.loads(await page.exported("r1"))["run_id"] == "r1"
+
+
+@pytest.mark.usefixtures("unusable")
+async def test_a_database_that_can_not_be_used(host: Host, page: Page) -> None:
+    rows, note = await page.listed()
+    assert rows == []
+    assert "The history is unavailable" in note
+    assert any("not a database" in str(value) for value in await page.opened("r1"))
+    assert await page.exported("r1") == ""
+    # Nothing of the rest of the page needs it.
+    arrived = await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    assert any("smollm2" in str(value).lower() or "<strong>" in str(value) for value in arrived.values())
+    await page.functions["arrive"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
+
+
+@pytest.mark.usefixtures("unusable")
+async def test_a_run_that_could_not_be_saved_can_be_kept_as_a_file(host: Host, page: Page) -> None:
+    comparison = await raced(host)
+    await until(lambda: host.pool.holder is None)
+    [row], _ = await page.listed()
+    assert row["id"] == comparison.id
+    assert say("race.unsaved") in row["cells"]
+    assert any(comparison.id in str(value) for value in await page.opened(comparison.id))
+    for form in ("json", "csv", "html"):
+        assert comparison.id in await page.exported(comparison.id, form)
+    # Its settings can be loaded, too.
+    load = await page.functions["load"](SimpleNamespace(run=comparison.id), REQUEST)
+    assert "compare" in str(load)
+
+
+async def test_a_locked_database_does_not_stop_the_page(host: Host, page: Page, config: Config) -> None:
+    """While one visitor waits for it, the event loop serves the others."""
+    saved(host.history, run(status="done"))
+    with sqlite3.connect(config.db) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+    locking = sqlite3.connect(config.db, isolation_level=None)
+    locking.execute("BEGIN EXCLUSIVE")
+    listing = asyncio.create_task(page.listed())
+    turns = 0
+    while not listing.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    rows, note = await listing
+    assert turns > 10
+    assert rows == []
+    assert "locked by another program" in note
+    await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    locking.execute("ROLLBACK")
+    locking.close()
+    rows, _ = await page.listed()
+    assert [row["id"] for row in rows] == ["r1"]
+
+
+async def test_forty_searches_hold_up_no_visit_and_no_race(
+    host: Host, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, real = threading.Event(), threading.Event(), History.summaries
+
+    def summaries(history: History, **filters: str) -> object:
+        begun.set()
+        go_on.wait()
+        return real(history, **filters)
+
+    monkeypatch.setattr(History, "summaries", summaries)
+    searches = [asyncio.create_task(page.listed(text="x" * 5)) for _ in range(40)]
+    try:
+        await until(begun.is_set)
+        async with asyncio.timeout(30):
+            await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+            comparison = await raced(host)
+        assert comparison.unsaved is None
+        assert not any(search.done() for search in searches)
+    finally:
+        go_on.set()
+    await asyncio.gather(*searches)
+
+
+async def test_a_search_that_is_too_long_is_refused(page: Page) -> None:
+    _, note = await page.listed(text="x" * 100_000)
+    assert "at most 1000" in note
+
+
+async def test_what_a_short_search_leaves_out_is_said(page: Page) -> None:
+    _, note = await page.listed(text="汉字")
+    assert "fewer than 3" in note
+
+
+async def test_every_reader_has_a_connection_of_its_own(host: Host) -> None:
+    """SQLite's connections may not be shared between threads: eight readers beside a writer."""
+    saved(host.history, run(status="done"))
+    reads = [READERS.run(host.history.get, "r1") for _ in range(50)]
+    writes = [READERS.run(host.history.begin, run(f"n{number}")) for number in range(20)]
+    records = await asyncio.gather(*reads, *writes)
+    assert all(record is not None for record in records[:50])
+    assert len(host.history.summaries()) == 21
