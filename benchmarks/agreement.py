@@ -30,7 +30,7 @@ from playground.domain.stats.verdicts import compare
 from playground.engine import devices, runtime
 from playground.engine.command import SERVED_NAME, build
 from playground.models import fetch, folders
-from playground.processes import Guarded
+from playground.processes import Guarded, quiet_environment
 from playground.runs.load_test import SEED
 
 KNOBS = Knobs(max_model_len=1024, max_num_seqs=16, enforce_eager=True, enable_prefix_caching=False)
@@ -139,9 +139,8 @@ async def engine(place: Path, target: Path) -> AsyncIterator[str]:
     )
     port, argv = free_port(), list(command.argv)
     # vLLM's client knows no Unix sockets.
-    where = argv.index("--uds")
-    argv[where : where + 2] = ["--port", str(port)]
-    process = Guarded.start(argv, {**runtime.quiet_environment(), **command.added}, place / "engine.log")
+    argv = [f"--port={port}" if word.startswith("--uds=") else word for word in argv]
+    process = Guarded.start(argv, {**quiet_environment(), **command.added}, place / "engine.log")
     try:
         url = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(config.start_timeout_s):

@@ -22,7 +22,7 @@ import httpx
 from benchmarks.common import folder, spread, verdict
 from playground import presets
 from playground.config import Config
-from playground.engine.runtime import quiet_environment
+from playground.processes import quiet_environment
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,13 @@ from pathlib import Path
 from playground import private_files
 from playground.domain.message import Message
 
+SECRET_NAME = re.compile(
+    r"^(PLAYGROUND|AWS|AZURE)_|(API|ACCESS|ACCOUNT|PRIVATE|SIGNING|ENCRYPTION)_?KEY|TOKEN$|SECRET|PASSWORD|PASSWD"
+    r"|_PWD$|PASSPHRASE|CREDENTIAL|_AUTH$|_AUTH_SOCK$|COOKIE|WEBHOOK",
+    re.IGNORECASE,
+)
+SECRET_TEXT = re.compile(r"://[^/@\s]*:[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY")
+PROXY = re.compile(r"_proxy$", re.IGNORECASE)
 GUARD = Path(__file__).with_name("guard.py")
 # For a helper command to end by itself before it is killed.
 HELPER_GRACE_S = 1.0
@@ -46,6 +54,18 @@ def _under_guard(command: Sequence[str], grace_s: float) -> list[str]:
     """The command under a guard: it ends, with all its children, when the guard's standard input does."""
     # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
     return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command]
+
+
+def quiet_environment(kept: Sequence[str] = ()) -> dict[str, str]:
+    """This process's environment for other people's programs: without telemetry, without the playground's own
+    variables and without secrets. `kept` names those to keep all the same."""
+    environment = {name: text for name, text in os.environ.items() if name in kept or not _is_secret(name, text)}
+    return {**environment, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+
+
+def _is_secret(name: str, text: str) -> bool:
+    """Told by the name, or by a password in an address; a proxy's is needed."""
+    return bool(SECRET_NAME.search(name) or (SECRET_TEXT.search(text) and not PROXY.search(name)))
 
 
 @dataclass

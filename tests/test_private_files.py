@@ -64,7 +64,7 @@ def test_a_folder_that_is_not_private(
     monkeypatch.setattr(runtime, "_ask", lambda *_: pytest.fail("asked"))
     assert refusal(lambda: private_files.private_folder(state, VARIABLE)) == message_id
     assert refusal(lambda: Host(config)) == message_id
-    assert refusal(lambda: runtime._flags(config, Path(sys.executable), "1")) == message_id
+    assert refusal(lambda: runtime._parser(config, Path(sys.executable), "1")) == message_id
     if state.is_dir():
         assert not list(state.iterdir())
 

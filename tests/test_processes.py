@@ -14,7 +14,7 @@ import pytest
 from support.waiting import eventually, gone
 
 from playground.config import Config
-from playground.processes import Guarded, run_json, run_lines
+from playground.processes import Guarded, quiet_environment, run_json, run_lines
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
@@ -276,3 +276,51 @@ def test_json_is_the_last_line() -> None:
 def test_json_that_does_not_come(code: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         run_json([*PYTHON, code], timeout_s=0.5 if "sleep" in code else 20)
+
+
+# The environment of other people's programs
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(
+            (name, "x")
+            for name in ("OPENAI_API_KEY", "ANTHROPIC_APIKEY", "VLLM_API_KEY", "HF_TOKEN", "GITHUB_TOKEN")
+        ),
+        *((name, "x") for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AZURE_STORAGE_ACCOUNT_KEY", "PGPASSWORD")),
+        *((name, "x") for name in ("DB_PASSWORD", "MYSQL_PWD", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS")),
+        *(
+            (name, "x")
+            for name in ("SSH_AUTH_SOCK", "PLAYGROUND_AUTH", "PLAYGROUND_ENDPOINT_KEYS", "wandb_api_key")
+        ),
+        ("DATABASE_URL", "postgres://me:hidden@db/x"),
+        ("SIGNING", "-----BEGIN RSA PRIVATE KEY-----"),
+    ],
+)
+def test_secrets_stay_here(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+    assert name not in quiet_environment()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PATH", "/bin"),
+        ("PWD", "/"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", "1"),
+        ("HF_HOME", "/h"),
+        ("CUDA_VISIBLE_DEVICES", "0"),
+        ("https_proxy", "http://me:needed@proxy:8080"),
+        ("ENDPOINT", "http://host:80/a@b"),
+    ],
+)
+def test_what_programs_need(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+    assert quiet_environment()[name] == text
+
+
+def test_a_secret_may_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "x")
+    assert quiet_environment(kept=("HF_TOKEN",))["HF_TOKEN"] == "x"

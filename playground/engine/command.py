@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from pathlib import Path
 
 from playground.domain.errors import InvalidInput
 from playground.domain.fit.memory import SHARED_UTILIZATION
-from playground.domain.message import Message
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
-from playground.domain.validation import nearest_of
-from playground.domain.vllm_cli.old_names import replacement
 
+from . import flags
 from .devices import Placement
 from .runtime import Runtime
 
@@ -54,15 +51,16 @@ def build(
     cpu_kv_gib: int,
 ) -> Command:
     """The command for settings that were checked against this runtime."""
-    argv = [str(runtime.python), "-m", runtime.entry_point]
-    argv += ["--model", str(target), "--served-model-name", SERVED_NAME]
+    options = [["--model", str(target)], ["--served-model-name", SERVED_NAME]]
     # The host is given although a Unix socket is served: the default binds every interface.
-    argv += ["--host", "127.0.0.1", "--uds", str(uds)]
+    options += [["--host", "127.0.0.1"], ["--uds", str(uds)]]
     if settings.speculates and runtime.knows(PER_STEP_FLAG):
-        argv += [PER_STEP_FLAG, "detailed"]
+        options.append([PER_STEP_FLAG, "detailed"])
     knobs = effective(settings, placement, native_bf16).knobs.overrides()
-    argv += arguments(settings, knobs, draft, runtime.knows)
-    return Command(tuple(argv), _environment(runtime, placement, settings, cpu_kv_gib))
+    options += arguments(settings, knobs, draft, runtime.knows)
+    words = [word for option in options for word in flags.joined(option)]
+    argv = (str(runtime.python), "-m", runtime.entry_point, *words)
+    return Command(argv, _environment(runtime, placement, settings, cpu_kv_gib))
 
 
 def arguments(
@@ -70,29 +68,31 @@ def arguments(
     knobs: Mapping[str, KnobValue],
     draft: Path | str | None,
     knows: Callable[[str], bool] = lambda flag: True,
-) -> list[str]:
-    """The arguments that follow from the settings, without those that say where the engine listens."""
-    argv = [word for name, value in knobs.items() for word in _words(name, value, knows)]
+) -> list[list[str]]:
+    """The options that follow from the settings, each with its values, without those that say where the engine
+    listens."""
+    options = [_words(name, value, knows) for name, value in knobs.items()]
     if settings.speculates:
-        argv += [SPECULATION_FLAG, json.dumps(settings.speculation.config(None if draft is None else str(draft)))]
+        config = settings.speculation.config(None if draft is None else str(draft))
+        options.append([SPECULATION_FLAG, json.dumps(config)])
     if settings.trust_remote_code:
-        argv.append("--trust-remote-code")
-    return [*argv, *settings.extra_flags]
+        options.append(["--trust-remote-code"])
+    return [*filter(None, options), *flags.options(settings.extra_flags)]
 
 
 def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
     """Raises InvalidInput for a knob, a value, a method or an extra flag that this runtime does not have: which,
-    and what does its job there."""
+    and what does its job there; and for an extra flag that only the playground may set."""
     where = {"side": side, "version": runtime.version}
     for name, value in settings.knobs.overrides().items():
-        _check_flag(runtime, _flag_of(name), f"knobs.{name}", where)
+        flags.check_known(runtime, _flag_of(name), f"knobs.{name}", where)
         accepted = runtime.choices.get(_flag_of(name))
         if accepted and str(value) not in accepted:
             raise InvalidInput(
                 "settings.choice_missing", **where, key=f"knobs.{name}", value=value, accepted=", ".join(accepted)
             )
     if settings.speculates:
-        _check_flag(runtime, SPECULATION_FLAG, "speculation.method", where)
+        flags.check_known(runtime, SPECULATION_FLAG, "speculation.method", where)
         method, known = settings.speculation.method, runtime.choices.get(METHOD_FLAG)
         if known and method not in known:
             accepted = tuple(name for name in SPECULATION_METHODS if name in known)
@@ -102,20 +102,7 @@ def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
             )
         if runtime.device == "cpu" and settings.synthetic:
             raise InvalidInput("settings.no_synthetic", **where, key="speculation.rejection_sample_method")
-    for word in settings.extra_flags:
-        if word.startswith("--"):
-            # Dots lead into a flag's JSON; vLLM takes underscores for dashes.
-            flag = re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")
-            _check_flag(runtime, flag, "extra_flags", where)
-
-
-def _check_flag(runtime: Runtime, flag: str, key: str, where: Mapping[str, str]) -> None:
-    if runtime.knows(flag):
-        return
-    if (instead := replacement(flag)) is None:
-        nearest = nearest_of(flag, sorted(runtime.flags))
-        instead = Message("settings.flag_nearest", {"nearest": nearest})
-    raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
+    flags.check_extra(settings.extra_flags, runtime, where)
 
 
 def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:

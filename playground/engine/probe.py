@@ -54,7 +54,8 @@ def _text(file: Path) -> str:
 
 
 def flags() -> dict[str, object]:
-    """Slow, since it imports vLLM: each option of the server's own parser and the values it offers."""
+    """Slow, since it imports vLLM: each option of the server's own parser and the values it offers, the name of
+    what it sets where that is not its own, and the names that take several values."""
     # vLLM prints while it is imported; only our line may reach the output.
     with contextlib.redirect_stdout(io.StringIO()):
         from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -62,7 +63,15 @@ def flags() -> dict[str, object]:
         parser = _make_arg_parser()(FlexibleArgumentParser())
     # Actions' own lists of options are not used: newer versions hide some that they still accept.
     known = parser._option_string_actions
-    return {"flags": {option: _choices(action) for option, action in sorted(known.items())}}
+    return {
+        "flags": {option: _choices(action) for option, action in sorted(known.items())},
+        "names": {option: action.dest for option, action in sorted(known.items()) if _key(option) != action.dest},
+        "lists": sorted({action.dest for action in known.values() if action.nargs in ("+", "*")}),
+    }
+
+
+def _key(option: str) -> str:
+    return option.lstrip("-").replace("-", "_")
 
 
 def _make_arg_parser():

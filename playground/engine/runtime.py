@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Any
 from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
-from playground.processes import ended_by_signal, run_json
+from playground.processes import ended_by_signal, quiet_environment, run_json
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +41,16 @@ class Runtime:
     arctic_inference: bool = False
     # Flag -> all that it can be set to, where its parser says so.
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    # Flag -> the name of what it sets, where that is not the flag's own; the names that take several values.
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
+    lists: frozenset[str] = frozenset()
 
     def knows(self, flag: str) -> bool:
         return flag in self.flags
+
+    def name_of(self, flag: str) -> str:
+        """What the flag sets: `--no-x`, `--x` and a short `-x` set the same."""
+        return self.names.get(flag) or flag.lstrip("-").replace("-", "_").removeprefix("no_")
 
 
 def names(config: Config) -> list[str]:
@@ -70,7 +76,8 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
     identity = _ask(python, "identity", timeout_s=60)
     if not identity.get("version") or not identity.get("entry_point"):
         raise WorkFailed("runtime.no_vllm", name=name, python=str(python))
-    known = _flags(config, python, str(identity["version"]))
+    parser = _parser(config, python, str(identity["version"]))
+    known = {str(flag): tuple(map(str, choices or ())) for flag, choices in parser["flags"].items()}
     return Runtime(
         name=name,
         python=python,
@@ -82,25 +89,27 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
         arctic_inference=bool(identity["arctic_inference"]),
         flags=frozenset(known),
         choices={flag: choices for flag, choices in known.items() if choices},
+        names=parser.get("names", {}),
+        lists=frozenset(parser.get("lists", ())),
     )
 
 
-def _flags(config: Config, python: Path, version: str) -> dict[str, tuple[str, ...]]:
-    """Each flag and its choices; none where the parser lists none."""
+def _parser(config: Config, python: Path, version: str) -> dict[str, Any]:
+    """What the probe tells of the server's own parser, from the state folder if it was asked before."""
     # The probe's own text is part of the key: a newer one may read more.
     key = f"{python}\0{version}\0{PROBE.read_text(encoding='utf-8')}"
     private_files.private_folder(config.state, "PLAYGROUND_STATE")
     cached = config.state / "runtimes" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     try:
-        flags: Any = json.loads(cached.read_text(encoding="utf-8"))
+        answer: dict[str, Any] = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        flags = _ask(python, "flags", timeout_s=300)["flags"]
+        answer = _ask(python, "flags", timeout_s=300)
         private_files.private_folder(cached.parent, "PLAYGROUND_STATE")
         try:
-            private_files.write_whole(cached, json.dumps(flags))
+            private_files.write_whole(cached, json.dumps(answer))
         except OSError:
             logger.warning("%s can't be written: the runtime is asked again next time", cached, exc_info=True)
-    return {str(flag): tuple(map(str, choices or ())) for flag, choices in flags.items()}
+    return answer
 
 
 def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:
@@ -117,9 +126,3 @@ def _ask(python: Path, question: str, timeout_s: float) -> dict[str, object]:
 
 def _last_line(error: Exception) -> str:
     return str(getattr(error, "stderr", None) or error).strip().rsplit("\n", 1)[-1]
-
-
-def quiet_environment() -> dict[str, str]:
-    """This process's environment, without telemetry and without the playground's variables."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PLAYGROUND_")}
-    return {**kept, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}

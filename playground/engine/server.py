@@ -14,11 +14,10 @@ from playground import private_files
 from playground.domain.errors import EngineFailed, InvalidInput
 from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.stages import later, stage_of
-from playground.processes import Guarded
+from playground.processes import Guarded, quiet_environment
 
 from .command import Command
 from .devices import Placement
-from .runtime import quiet_environment
 
 POLL_S = 0.1
 

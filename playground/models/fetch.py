@@ -25,7 +25,7 @@ import filelock
 from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable
-from playground.processes import run_lines
+from playground.processes import quiet_environment, run_lines
 
 from . import fetch_errors
 from .folders import EMBEDDED, EMBEDDED_FOLDER, check_allowed, known, local_folder
@@ -198,7 +198,9 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
     started = time.monotonic()
     last_lines: list[str] = []
     try:
-        async for line in run_lines([str(python), str(CONVERT), str(gguf), str(folder)]):
+        async for line in run_lines(
+            [str(python), str(CONVERT), str(gguf), str(folder)], environment=quiet_environment()
+        ):
             if line.startswith("stage: "):
                 on_progress(FetchProgress(f"convert_{line.removeprefix('stage: ')}"))
             last_lines = [*last_lines[-4:], line]

@@ -35,7 +35,8 @@ def snippets(config: Config, settings: EngineSettings, version: str | None, devi
     """The same engine in five forms. `version` and `device` are the runtime's; None: the newest, on a GPU."""
     target = folders.portable(config, settings.target)
     draft = settings.draft and folders.portable(config, settings.draft)
-    words = [target, *arguments(settings, settings.knobs.overrides(), draft)]
+    options = arguments(settings, settings.knobs.overrides(), draft)
+    words = [target, *(word for option in options for word in option)]
     container = _Container(settings, words, [name for name in (target, draft) if name], version, device)
     return {
         "serve": _lines(["vllm", "serve", shlex.quote(target)], words[1:]),

@@ -156,7 +156,9 @@ def near_tie_nats(dtype: str | None) -> float:
 def dtype_of(side: SideRecord) -> str | None:
     """The type that the settings tell the engine to compute in; None if the engine chooses."""
     words = shlex.split(side.command)
+    # In older records a value is a word of its own.
     flags = [value for word, value in pairwise(words) if word == "--dtype"]
+    flags += [word.removeprefix("--dtype=") for word in words if word.startswith("--dtype=")]
     knob = side.settings.knobs.dtype if isinstance(side.settings, EngineSettings) else None
     dtype = flags[-1] if flags else knob
     return dtype if dtype in NEAR_TIE_NATS else None

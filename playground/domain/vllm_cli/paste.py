@@ -15,7 +15,7 @@ from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import typo_of, validate
 
-from . import python_call
+from . import owned, python_call
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .words import bare, is_option, options, split, takes_values, words
 
@@ -29,11 +29,6 @@ SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "da
 SHORT |= {"q": "quantization", "sc": "speculative_config", "device_memory_utilization": "gpu_memory_utilization"}
 # Short options for fields of --speculative-config.
 SPECULATION = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
-# Options that the playground sets on every engine, or that the host's configuration decides.
-HOST_OPTIONS = {"host", "port", "uds", "api_key", "served_model_name", "root_path", "api_server_count", "headless"}
-HOST_OPTIONS |= {"download_dir", "hf_token", "uvicorn_log_level", "disable_log_stats", "disable_log_requests"}
-HOST_OPTIONS |= {"enable_log_requests", "disable_uvicorn_access_log", "per_request_spec_decode_metrics"}
-HOST_OPTIONS |= {"allowed_origins", "allowed_methods", "allowed_headers", "allow_credentials"}
 # The names of options that have a field in the settings.
 KNOWN = (*Knobs.model_fields, *SPECULATION, "speculative_config", "trust_remote_code")
 # vLLM reads 32k as 32000 and 32K as 32768, for these.
@@ -138,7 +133,7 @@ class _Collected:
             self.settings["knobs"][negated] = False
         elif name in OLD_NAMES and not OLD_NAMES[name].still_in:
             self.old.append((name, value))
-        elif name in HOST_OPTIONS or (negated or "") in HOST_OPTIONS or name.startswith("ssl_"):
+        elif {name, negated} & owned.HOST:
             self.notes.append(Message("paste.own", {"name": name}))
         elif name == "config":
             self.notes.append(Message("paste.config_file", {"file": value}))

@@ -26,10 +26,9 @@ from playground.domain.message import Message
 from playground.domain.record.evidence import HarnessEvidence, HarnessScores
 from playground.domain.record.run import Run
 from playground.domain.spec.measurement import Harness
-from playground.engine.runtime import quiet_environment
 from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
-from playground.processes import Guarded, ended_by_signal, run_lines
+from playground.processes import Guarded, ended_by_signal, quiet_environment, run_lines
 
 from .client import AT_ONCE, OnProgress
 
@@ -245,10 +244,9 @@ def _settings(plan: Harness, endpoint: Endpoint, url: str, timeout_s: float, out
 
 
 def environment() -> dict[str, str]:
-    """This process's environment without secrets, because tasks are other people's code. A proxy applies to data
-    sets only, never to loopback."""
-    variables = quiet_environment()
-    variables.pop("OPENAI_API_KEY", None)
+    """This process's environment without secrets, because tasks are other people's code; the hub's token is kept,
+    because some of their data sets are gated. A proxy applies to data sets only, never to loopback."""
+    variables = quiet_environment(kept=("HF_TOKEN",))
     hosts = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1")
     direct = ",".join(filter(None, hosts))
     return {**variables, "no_proxy": direct, "NO_PROXY": direct}
