@@ -27,7 +27,7 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
         return host.comparison(SIDES, workload(4), plan if wanted == "measured" else None)
 
     with gr.Blocks():
-        buttons = controls.build()
+        buttons = controls.build(host)
     handlers = controls.Runs(buttons, host, read, lambda error, given: None)
     async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
         start = handlers.race if mode == "race" else handlers.measure
@@ -42,5 +42,5 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
     assert waiting is not None
     await finished(waiting)
     assert (waiting.run.mode, waiting.run.status) == (mode, "done")
-    ended = await handlers.ended()
+    ended = await handlers.ended(waiting.id, REQUEST)
     assert ended[buttons.race]["interactive"] is ended[buttons.measure]["interactive"] is True

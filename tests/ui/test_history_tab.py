@@ -27,20 +27,24 @@ REQUEST = gr.Request(headers={"accept-language": "en"})
 
 
 class Page:
-    """The page's handlers, by the names of their functions."""
+    """The page's handlers, by module and name."""
 
     def __init__(self, host: Host) -> None:
         self.blocks = build(host)
-        self.functions = {fn.name: fn.fn for fn in self.blocks.fns.values() if fn.fn is not None}
+        handlers = [fn.fn for fn in self.blocks.fns.values() if fn.fn is not None]
+        self.functions = {
+            f"{handler.__module__.removeprefix('playground.ui.')}.{handler.__name__}": handler
+            for handler in handlers
+        }
 
     async def listed(self, text: str = "", model: str = "", preset: str = "") -> tuple[list[dict[str, Any]], str]:
         """The lines, and the note below the filters."""
-        values = await self.functions["listed"](text, model, preset, REQUEST)
+        values = await self.functions["history.tab.listed"](text, model, preset, REQUEST)
         runs, _, note = values.values()
         return json.loads(runs)["rows"], note
 
     async def opened(self, saved_id: str) -> list[Any]:
-        values = await self.functions["opened"](SimpleNamespace(run=saved_id), REQUEST)
+        values = await self.functions["history.tab.opened"](SimpleNamespace(run=saved_id), REQUEST)
         return list(values.values()) if isinstance(values, dict) else []
 
     async def exported(self, saved_id: str, form: str = "json") -> str:
@@ -86,9 +90,9 @@ async def test_a_database_that_can_not_be_used(host: Host, page: Page) -> None:
     assert any("not a database" in str(value) for value in await page.opened("r1"))
     assert await page.exported("r1") == ""
     # Nothing of the rest of the page needs it.
-    arrived = await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    arrived = await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
     assert any("smollm2" in str(value).lower() or "<strong>" in str(value) for value in arrived.values())
-    await page.functions["arrive"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
+    await page.functions["page.arrive"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
 
 
 @pytest.mark.usefixtures("unusable")
@@ -99,10 +103,13 @@ async def test_a_run_that_could_not_be_saved_can_be_kept_as_a_file(host: Host, p
     assert row["id"] == comparison.id
     assert say("race.unsaved") in row["cells"]
     assert any(comparison.id in str(value) for value in await page.opened(comparison.id))
+    # The buttons are beside the run itself, too.
+    ended = await page.functions["compare.controls.ended"](comparison.id, REQUEST)
+    assert any(comparison.id in str(value) and "Save as JSON" in str(value) for value in ended.values())
     for form in ("json", "csv", "html"):
         assert comparison.id in await page.exported(comparison.id, form)
     # Its settings can be loaded, too.
-    load = await page.functions["load"](SimpleNamespace(run=comparison.id), REQUEST)
+    load = await page.functions["history.actions.load"](SimpleNamespace(run=comparison.id), REQUEST)
     assert "compare" in str(load)
 
 
@@ -122,7 +129,7 @@ async def test_a_locked_database_does_not_stop_the_page(host: Host, page: Page, 
     assert turns > 10
     assert rows == []
     assert "locked by another program" in note
-    await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
     locking.execute("ROLLBACK")
     locking.close()
     rows, _ = await page.listed()
@@ -144,7 +151,7 @@ async def test_forty_searches_hold_up_no_visit_and_no_race(
     try:
         await until(begun.is_set)
         async with asyncio.timeout(30):
-            await page.functions["arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+            await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
             comparison = await raced(host)
         assert comparison.unsaved is None
         assert not any(search.done() for search in searches)

@@ -27,7 +27,7 @@ function show() {
   box.hidden = !value;
   if (!value) return;
   const {run, locale, formats, texts} = value;
-  add(texts.load, () => trigger('click', {run}));
+  if (texts.load) add(texts.load, () => trigger('click', {run}));
   for (const form of formats) {
     add(texts[form], async (button) => {
       button.disabled = true;

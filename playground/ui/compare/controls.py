@@ -16,7 +16,7 @@ from playground.i18n import Locale, say
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.live import follower
-from playground.ui.shared import message
+from playground.ui.shared import message, save_buttons
 from playground.ui.shared.labels import label, visitor_locale
 
 # The page's values -> the run to start. Raises InvalidInput.
@@ -28,7 +28,7 @@ Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | No
 @dataclass
 class Controls:
     """The buttons and messages. `mode` is that of the latest run that was started here: the one that waits in line
-    if the engines are taken."""
+    if the engines are taken. `kept` saves a run as a file that the history could not save."""
 
     race: gr.Button
     measure: gr.Button
@@ -40,9 +40,10 @@ class Controls:
     mode: gr.State
     run_id: gr.State
     follower: gr.HTML
+    kept: gr.HTML
 
 
-def build() -> Controls:
+def build(host: Host) -> Controls:
     with gr.Row():
         race = gr.Button(label("race"), variant="primary", scale=2, min_width=110, elem_id="race")
         measure = gr.Button(label("measure"), variant="primary", scale=2, min_width=110, elem_id="measure")
@@ -50,17 +51,17 @@ def build() -> Controls:
         watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="watch")
         wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
         engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
-    place = message.build()
+    place, kept = message.build(), save_buttons.build(host, "unsaved")
     state = gr.State("race"), gr.State("")
-    return Controls(race, measure, stop, watch, wait, engines, place, *state, follower.build("compare"))
+    return Controls(race, measure, stop, watch, wait, engines, place, *state, follower.build("compare"), kept)
 
 
 def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: set[Any]) -> None:
     """Connect the events. What only looks, or stops, waits for no place in the queue."""
     runs = Runs(controls, host, read, locate)
     started = [controls.run_id, controls.mode, controls.race, controls.measure, controls.stop, controls.follower]
-    started += [controls.stop_engines, controls.watch, controls.wait, controls.message]
-    ended = [controls.race, controls.measure, controls.stop, controls.stop_engines]
+    started += [controls.stop_engines, controls.watch, controls.wait, controls.message, controls.kept]
+    ended = [controls.race, controls.measure, controls.stop, controls.stop_engines, controls.kept]
     for button, handler in (
         (controls.race, runs.race),
         (controls.measure, runs.measure),
@@ -69,7 +70,7 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
         button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
     controls.watch.click(runs.join, None, started, **at_once)
-    controls.follower.stop(runs.ended, None, ended, **at_once)
+    controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)
     controls.stop.click(runs.stop, controls.run_id, None, **at_once)
     controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
 
@@ -118,7 +119,8 @@ class Runs:
     def _follow(self, run_id: str) -> dict[Any, Any]:
         """Show the run as it goes on, or nothing without one."""
         controls = self._controls
-        return {controls.run_id: run_id, controls.follower: follower.following(run_id) if run_id else ""}
+        following = follower.following(run_id) if run_id else ""
+        return {controls.run_id: run_id, controls.follower: following, controls.kept: ""}
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
         """Whether to offer watching: only a run of this process can be watched."""
@@ -126,13 +128,15 @@ class Runs:
         can_watch = busy and live is not None and not live.finished
         return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}
 
-    async def ended(self) -> dict[Any, Any]:
-        controls = self._controls
+    async def ended(self, run_id: str, request: gr.Request) -> dict[Any, Any]:
+        controls, unsaved = self._controls, self._host.unsaved_record(run_id)
+        files = "" if unsaved is None else save_buttons.offers(unsaved, visitor_locale(request), load=False)
         changed = {button: gr.update(interactive=True) for button in (controls.race, controls.measure)}
         return {
             **changed,
             controls.stop: gr.update(visible=False),
             controls.stop_engines: gr.update(interactive=True),
+            controls.kept: files,
         }
 
     async def stop(self, run_id: str) -> None:

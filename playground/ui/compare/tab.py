@@ -112,7 +112,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2, elem_id="asked-turns")
     with gr.Accordion(label("measurement"), open=False, elem_id="measuring"):
         measurement = measure_form.build(first)
-    buttons = controls.build()
+    buttons = controls.build(host)
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
         preset=preset,

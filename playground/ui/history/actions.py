@@ -1,74 +1,30 @@
-"""What can be done with an opened run or sweep: load its settings into the page, or save it as a file."""
+"""Loads the settings of an opened run or sweep into the page."""
 
 from __future__ import annotations
 
-import json
-import logging
-from typing import Any, get_args
+from typing import Any
 
 import gradio as gr
 
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
-from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.devices import Machine
-from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
-from playground.report.export import Format, exported
 from playground.runs.host import Host
 from playground.store import READERS
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.paste_box import allowed
 from playground.ui.compare.tab import CompareTab
-from playground.ui.shared import view
-from playground.ui.shared.form_origin import as_preset, settings_of, stored
+from playground.ui.shared.form_origin import as_preset, settings_of
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
-
-logger = logging.getLogger(__name__)
-
-FORMATS: tuple[Format, ...] = get_args(Format)
-
-
-def build(host: Host) -> gr.HTML:
-    """The buttons, empty until something is open. A click on the first is an event; the others fetch a file's
-    text."""
-
-    async def file_text(request: object) -> str:
-        """The text of the file of a run or a sweep, by its id; none if it can't be read."""
-        fields = request if isinstance(request, dict) else {}
-        form = next((form for form in FORMATS if form == fields.get("form")), None)
-        locale: Locale = "zh-CN" if fields.get("locale") == "zh-CN" else "en"
-        return "" if form is None else await READERS.run(written, str(fields.get("run")), form, locale)
-
-    def written(saved_id: str, form: Format, locale: Locale) -> str:
-        try:
-            record = stored(host, saved_id)
-        except PlaygroundError as error:
-            logger.warning("%s is not exported: %s", saved_id, say_message(error))
-            return ""
-        return "" if record is None else exported(record, form, locale)
-
-    return gr.HTML(
-        html_template='<div class="kept" hidden></div>',
-        js_on_load=view.asset("kept.js"),
-        apply_default_css=False,
-        elem_id="kept",
-        server_functions=[file_text],
-    )
-
-
-def offers(record: Run | Sweep, locale: Locale) -> str:
-    """The component's value."""
-    texts = {name: say(f"kept.{name}", locale) for name in ("load", *FORMATS, "saving", "failed")}
-    return json.dumps({"run": record.id, "locale": locale, "formats": FORMATS, "texts": texts})
 
 
 def wire(

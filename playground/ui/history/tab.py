@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -17,16 +18,16 @@ from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 from playground.runs.host import Host
 from playground.store import READERS, Summary
-from playground.ui.shared import view
+from playground.ui.shared import save_buttons, view
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
 
-from . import actions as history_actions
-
 logger = logging.getLogger(__name__)
+
+offers = partial(save_buttons.offers, load=True)
 
 # The columns of the list, by name; `ui.col_<name>` heads each.
 COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
@@ -67,7 +68,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
     note = gr.HTML(apply_default_css=False)
     runs, problem = view.run_list("runs"), gr.HTML(apply_default_css=False)
-    actions, sweep = history_actions.build(host), sweep_view.build("history-points")
+    actions, sweep = save_buttons.build(host, "kept"), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
     return HistoryTab(tab, text, model, preset, refresh, note, runs, problem, actions, sweep, panes, charts)
 
@@ -107,7 +108,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
             return {**closed, tab.problem: alert(error, locale)}
         if record is None:
             return gr.skip()
-        offered = {**closed, tab.actions: history_actions.offers(record, locale)}
+        offered = {**closed, tab.actions: offers(record, locale)}
         if isinstance(record, Sweep):
             return {**offered, **tab.sweep.of(host.config, record, locale)}
         panes, charts = view.rendered(host.config, record, locale)
@@ -118,7 +119,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
         event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
     outputs = [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
     tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: history_actions.offers})
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
 
 
 def _listed(summaries: Sequence[Summary], locale: Locale) -> str:

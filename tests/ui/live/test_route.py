@@ -101,7 +101,7 @@ async def test_a_run_that_waits_in_line_is_stopped(host: Host, client: httpx.Asy
 def test_stop_and_following_hold_no_place_in_the_queue(host: Host) -> None:
     """Everything in Gradio's queue waits behind 40 slow requests."""
     with gr.Blocks() as page:
-        buttons = controls.build()
+        buttons = controls.build(host)
         controls.wire(buttons, host, lambda values, mode: None, lambda error, values: None, set())  # type: ignore[arg-type,return-value]
     queued = {target for function in page.fns.values() if function.queue for target in function.targets}
     assert {block for block, _ in queued} == {part._id for part in (buttons.race, buttons.measure, buttons.wait)}
