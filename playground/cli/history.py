@@ -9,7 +9,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import say, say_message
 from playground.report.documents import compare_document, summary_document
-from playground.store import History
+from playground.store import History, readable
 
 from . import sweep as sweep_verb
 from .console import print_json, print_run
@@ -59,7 +59,8 @@ def _show(arguments: argparse.Namespace) -> int:
         sweep_verb.show(Config.from_environment(), sweep, as_json=arguments.json)
         return 0
     run = _run(arguments.id)
-    print_json(compare_document(run)) if arguments.json else print_run(run)
+    with readable(run.id):
+        print_json(compare_document(run)) if arguments.json else print_run(run)
     return 0
 
 
@@ -68,5 +69,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from playground.report.export import exported
 
     record = _history().sweep(arguments.id) or _run(arguments.id)
-    print(exported(record, arguments.format), end="")
+    with readable(record.id):
+        text = exported(record, arguments.format)
+    print(text, end="")
     return 0

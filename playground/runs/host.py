@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 CLOSE_S = 5.0
 # Seconds between batches of the search index, and between looks at whether there is anything to index.
 INDEX_PAUSE_S, INDEX_INTERVAL_S = 0.2, 5.0
+# Seconds until the watch for idle engines goes on after an error.
+WATCH_AGAIN_S = 5.0
 # Runs and sweeps that could not be saved, of which the last are kept in memory.
 MOST_UNSAVED = 5
 
@@ -77,21 +79,34 @@ class Host:
             return
         self.loop = asyncio.get_running_loop()
         self._watches = (
-            asyncio.create_task(self.pool.stop_when_idle()),
+            asyncio.create_task(self._stop_when_idle()),
             asyncio.create_task(self._keep_index()),
         )
         for watch in self._watches:
             self._hold(watch)
 
+    async def _stop_when_idle(self) -> None:
+        """Runs for ever, whatever fails in it: engines that nobody stops keep the memory of a machine."""
+        while True:
+            try:
+                await self.pool.stop_when_idle()
+            except Exception:
+                logger.exception("engines could not be stopped when idle")
+            await asyncio.sleep(WATCH_AGAIN_S)
+
     async def _keep_index(self) -> None:
         """Runs for ever. Pauses while a run is using the engines, which need the processor."""
+        problem = ""
         while True:
             more = False
             if self.pool.holder is None:
                 try:
                     more = await WRITERS.run(self.history.index)
+                    problem = ""
                 except PlaygroundError as error:
-                    logger.warning("the search index waits: %s", say_message(error))
+                    if say_message(error) != problem:
+                        problem = say_message(error)
+                        logger.warning("the search index waits: %s", problem)
                 except Exception:
                     logger.exception("the search index stands still")
                     return
@@ -200,6 +215,8 @@ class Host:
             self._waiting.pop(job.id, None)
             if job.unsaved is not None:
                 self._unsaved[job.id] = job
+                # What was written of it may say for ever that it is running.
+                self._tidied = False
                 for oldest in list(self._unsaved)[:-MOST_UNSAVED]:
                     del self._unsaved[oldest]
 

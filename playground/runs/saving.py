@@ -30,6 +30,7 @@ class Saving:
 
     def __init__(self, history: History, run_id: str) -> None:
         self.problem: Message | None = None
+        self._locked = False
         self._history = history
         self._run_id = run_id
 
@@ -45,7 +46,7 @@ class Saving:
     async def finish(self, run: Run) -> None:
         """Write the run as it ended."""
         await self._tried(self._history.finish, run)
-        if self.problem is not None:
+        if self.problem is not None and not self._locked:
             # What was written before is not under way any more.
             with contextlib.suppress(PlaygroundError):
                 await WRITERS.run(self._history.give_up, run.id, self.problem)
@@ -56,5 +57,6 @@ class Saving:
         except Exception as error:
             logger.exception("run %s could not be saved", self._run_id)
             self.problem = not_saved(error, self._run_id)
+            self._locked = isinstance(error, PlaygroundError) and error.message_id == "history.locked"
         else:
             self.problem = None

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import ParamSpec
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Message, Section
 from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
@@ -26,6 +26,7 @@ from playground.domain.sweep.plan import Point, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine.pool import Pool
+from playground.i18n import say_message
 from playground.store import WRITERS, History
 
 from . import placement
@@ -54,7 +55,11 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     """The longest time that the remaining points can take on this kind of device ("cpu" or "cuda")."""
     order = order_of(sweep)
-    known = history.start_seconds(device)
+    try:
+        known = history.start_seconds(device)
+    except PlaygroundError as error:
+        logger.warning("earlier starts are unknown: %s", say_message(error))
+        known = []
     start_s = median(known) if known else START_S[device]
     starts, points, budget_s = order.starts(Counter()), order.most, sweep.plan.budget_s
     fits, share_s = fitting(sweep.plan, budget_s, points, starts * start_s / points) if points else (0, 0.0)

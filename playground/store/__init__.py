@@ -4,9 +4,10 @@ from playground.workers import Workers
 
 from .history import History
 from .summaries import Summary
+from .unreadable import readable
 
 # Writing waits for no visitor who reads, and is not faster with more threads: SQLite has one writer.
 READERS = Workers("history-reader", 4)
 WRITERS = Workers("history-writer", 2)
 
-__all__ = ["READERS", "WRITERS", "History", "Summary"]
+__all__ = ["READERS", "WRITERS", "History", "Summary", "readable"]

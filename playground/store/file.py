@@ -18,7 +18,7 @@ from .migrations import migrations
 
 # How long an operation waits for another process that writes. A reader waits only for one that locks it out.
 READ_TIMEOUT_S = 1.0
-WRITE_TIMEOUT_S = 5.0
+WRITE_TIMEOUT_S = 3.0
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

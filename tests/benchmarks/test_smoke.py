@@ -17,6 +17,7 @@ from benchmarks import (
     common,
     dummy_model,
     fidelity,
+    history,
     idle_engine,
     page,
     recording,
@@ -115,3 +116,11 @@ def test_a_model_without_weights(tmp_path: Path) -> None:
     model = asyncio.run(embedded_model())
     dummy_model.make("qwen2.5-0.5b", model, tmp_path / "dummy")
     assert {"config.json", "tokenizer.json"} <= {path.name for path in (tmp_path / "dummy").iterdir()}
+
+
+def test_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(history, "REPEATS", 1)
+    history.main(runs=60, requests=1)
+    printed = capsys.readouterr().out
+    assert "search index built" in printed
+    assert "text without a match" in printed

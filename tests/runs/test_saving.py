@@ -92,6 +92,7 @@ async def test_a_sweep_goes_on_without_a_history(host: Host) -> None:
     async with FakeServer(Steady()) as server:
         sides = case(attached("a", at(server)), attached("b", at(server)), budget_s=0.1)
         sweep = sweep_over(sides, 1, 2)
+        assert host.estimate(sweep).known_starts == 0
         sweeping = host.sweep_run(sweep)
         await host.start(sweeping, "a test")
         await until(lambda: sweeping.finished and host.pool.holder is None)
@@ -103,6 +104,24 @@ async def test_a_sweep_goes_on_without_a_history(host: Host) -> None:
     point = sweep.points[1].run
     assert point is not None
     assert host.unsaved_record(point.id) is point
+
+
+async def test_the_watch_for_idle_engines_outlives_an_error(
+    config: Config, fake_runtime: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("playground.runs.host.WATCH_AGAIN_S", 0)
+    host, calls = Host(config), asyncio.Queue[None]()
+
+    async def fail() -> None:
+        calls.put_nowait(None)
+        raise OSError("an engine's folder is gone")
+
+    monkeypatch.setattr(host.pool, "stop_when_idle", fail)
+    host.open()
+    async with asyncio.timeout(30):
+        await calls.get()
+        await calls.get()
+    await host.close()
 
 
 # What a killed process left
@@ -145,6 +164,7 @@ async def test_a_database_locked_at_the_start_stops_nothing(
 
     async def stop_when_idle() -> None:
         idle.set()
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(host.pool, "stop_when_idle", stop_when_idle)
     host.open()

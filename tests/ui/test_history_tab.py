@@ -15,6 +15,7 @@ from store.test_history import run, saved
 from support.races import raced
 from support.waiting import until
 
+import app
 from playground import presets
 from playground.config import Config
 from playground.i18n import say
@@ -82,6 +83,15 @@ async def test_a_row_of_a_newer_version(host: Host, page: Page, config: Config) 
     assert json.loads(await page.exported("r1"))["run_id"] == "r1"
 
 
+async def test_a_run_whose_timings_are_damaged(host: Host, page: Page, config: Config) -> None:
+    comparison = await raced(host)
+    with sqlite3.connect(config.db) as db:
+        db.execute('UPDATE requests SET chunks = \'[["a", 1, "x"], [{}, 1, 2]]\'')
+    values = await page.opened(comparison.id)
+    assert any("can&#x27;t be read" in str(value) for value in values)
+    assert await page.exported(comparison.id) == ""
+
+
 @pytest.mark.usefixtures("unusable")
 async def test_a_database_that_can_not_be_used(host: Host, page: Page) -> None:
     rows, note = await page.listed()
@@ -93,6 +103,12 @@ async def test_a_database_that_can_not_be_used(host: Host, page: Page) -> None:
     arrived = await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
     assert any("smollm2" in str(value).lower() or "<strong>" in str(value) for value in arrived.values())
     await page.functions["page.arrive"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
+
+
+@pytest.mark.usefixtures("unusable")
+def test_the_start_says_it_and_goes_on(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    app._tidy_up(host)
+    assert "not a database" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("unusable")

@@ -14,10 +14,11 @@ import gradio as gr
 
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
+from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 from playground.runs.host import Host
-from playground.store import READERS, Summary
+from playground.store import READERS, Summary, readable
 from playground.ui.shared import save_buttons, view
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import label, visitor_locale
@@ -79,19 +80,20 @@ def wire(tab: HistoryTab, host: Host) -> None:
 
     def listing(text: str, model: str, preset: str, locale: Locale) -> dict[Any, Any]:
         unsaved = [Summary.unsaved(job.record, job.unsaved) for job in host.unsaved() if job.unsaved]
+        ids = {line.id for line in unsaved}
         try:
             summaries = host.history.summaries(text=text, model=model, preset=preset)
             limits = host.history.search_limits(text=text, model=model)
             choices = gr.update(choices=["", *host.history.presets()])
         except PlaygroundError as error:
-            logger.warning("the history is not listed: %s", say_message(error))
+            logger.exception("the history is not listed")
             about_search = error.message_id == "history.long_text"
             why = error if about_search else Message("history.unavailable", {"why": error.as_message()})
             return {tab.runs: _listed(unsaved, locale), tab.preset: gr.skip(), tab.note: alert(why, locale)}
         nothing = Message(f"ui.hist_{'none' if text or model or preset else 'empty'}")
         notes = [*([limits] if limits else []), *([] if summaries else [nothing])]
         return {
-            tab.runs: _listed([*unsaved, *summaries], locale),
+            tab.runs: _listed([*unsaved, *(line for line in summaries if line.id not in ids)], locale),
             tab.preset: choices,
             tab.note: "".join(f"<p>{escape(say_message(note, locale))}</p>" for note in notes),
         }
@@ -103,12 +105,14 @@ def wire(tab: HistoryTab, host: Host) -> None:
         closed = {tab.actions: "", **tab.sweep.nothing(), tab.panes: "", tab.charts: "{}", tab.problem: ""}
         try:
             record = stored(host, saved_id)
+            with readable(saved_id):
+                return gr.skip() if record is None else {**closed, **rendered(record, locale)}
         except PlaygroundError as error:
-            logger.warning("%s is not opened: %s", saved_id, say_message(error))
+            logger.exception("%s is not opened", saved_id)
             return {**closed, tab.problem: alert(error, locale)}
-        if record is None:
-            return gr.skip()
-        offered = {**closed, tab.actions: offers(record, locale)}
+
+    def rendered(record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
+        offered = {tab.actions: offers(record, locale)}
         if isinstance(record, Sweep):
             return {**offered, **tab.sweep.of(host.config, record, locale)}
         panes, charts = view.rendered(host.config, record, locale)

@@ -11,10 +11,10 @@ import gradio as gr
 from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
-from playground.i18n import Locale, say, say_message
+from playground.i18n import Locale, say
 from playground.report.export import Format, exported
 from playground.runs.host import Host
-from playground.store import READERS
+from playground.store import READERS, readable
 
 from . import view
 from .form_origin import stored
@@ -38,10 +38,11 @@ def build(host: Host, elem_id: str) -> gr.HTML:
     def written(saved_id: str, form: Format, locale: Locale) -> str:
         try:
             record = stored(host, saved_id)
-        except PlaygroundError as error:
-            logger.warning("%s is not exported: %s", saved_id, say_message(error))
+            with readable(saved_id):
+                return "" if record is None else exported(record, form, locale)
+        except PlaygroundError:
+            logger.exception("%s is not exported", saved_id)
             return ""
-        return "" if record is None else exported(record, form, locale)
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,15 @@ from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 from playground.runs.host import Host
-from playground.store import READERS
+from playground.store import READERS, readable
 from playground.ui.shared import view
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 
 from .painter import SweepPainter
+
+logger = logging.getLogger(__name__)
 
 Offers = Callable[[Run, Locale], str]
 
@@ -68,11 +71,13 @@ def wire(
     def opening(run_id: str, locale: Locale) -> Any:
         try:
             run = stored(host, run_id)
+            if not isinstance(run, Run):
+                return gr.skip()
+            with readable(run_id):
+                values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
         except PlaygroundError as error:
+            logger.exception("%s is not opened", run_id)
             return {problem: alert(error, locale)}
-        if not isinstance(run, Run):
-            return gr.skip()
-        values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
         return {problem: "", **values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):
