@@ -63,10 +63,13 @@ def _end_children() -> None:
 
 
 def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
-    """SIGTERM to the group, SIGKILL after the grace period, then SIGKILL to whatever was orphaned to us."""
+    """SIGTERM to the group, SIGKILL after the grace period or at a further SIGTERM to us, then SIGKILL to whatever
+    was orphaned to us."""
+    hurried: list[int] = []
+    signal.signal(signal.SIGTERM, lambda signum, _: hurried.append(signum))
     _signal_group(child.pid, signal.SIGTERM)
     deadline = time.monotonic() + grace_s
-    while child.poll() is None and time.monotonic() < deadline:
+    while child.poll() is None and time.monotonic() < deadline and not hurried:
         time.sleep(0.02)
     _signal_group(child.pid, signal.SIGKILL)
     child.wait()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from playground import private_files
 from playground.domain.message import Message
+from playground.workers import abandoned
 
 SECRET_NAME = re.compile(
     r"^(PLAYGROUND|AWS|AZURE)_|(API|ACCESS|ACCOUNT|PRIVATE|SIGNING|ENCRYPTION)_?KEY|TOKEN$|SECRET|PASSWORD|PASSWD"
@@ -28,6 +32,12 @@ GUARD = Path(__file__).with_name("guard.py")
 # For a helper command to end by itself before it is killed.
 HELPER_GRACE_S = 1.0
 LINE_LIMIT = 16 * 1024 * 1024
+POLL_S = 0.02
+# How often a helper's job looks whether anybody still waits for it.
+LOOK_S = 0.1
+
+# The guards of all commands that were started and may still run.
+_guards: weakref.WeakSet[subprocess.Popen[bytes] | asyncio.subprocess.Process] = weakref.WeakSet()
 
 
 def signal_name(code: int) -> str | None:
@@ -95,6 +105,7 @@ class Guarded:
                 cwd=folder,
                 start_new_session=True,
             )
+        _guards.add(process)
         return cls(process, log)
 
     @property
@@ -103,11 +114,7 @@ class Guarded:
         return self.process.poll()
 
     async def ended_within(self, seconds: float) -> bool:
-        try:
-            await asyncio.to_thread(self.process.wait, seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return await _within(seconds, lambda: self.exit_code is not None)
 
     def ask_to_end(self) -> None:
         """Close the guard's standard input: it ends the whole group, with SIGTERM first."""
@@ -115,10 +122,51 @@ class Guarded:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
 
-    async def end(self) -> int:
-        """Ask the guard to end, and wait until it has ended all processes. Returns the exit code."""
+    async def end(self, within_s: float = math.inf) -> int:
+        """Ask the guard to end, and wait until it has ended all processes. Returns the exit code.
+
+        After `within_s` seconds the guard grants no more grace: it kills them.
+        """
         self.ask_to_end()
-        return await asyncio.to_thread(self.process.wait)
+        if not await self.ended_within(within_s):
+            self.process.terminate()
+            await self.ended_within(math.inf)
+        assert self.exit_code is not None
+        return self.exit_code
+
+
+def ask_all_to_end() -> None:
+    """Ask every command that still runs to end, with SIGTERM first."""
+    for guard in list(_guards):
+        if guard.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                guard.stdin.close()
+
+
+async def end_all(within_s: float) -> None:
+    """Wait until every command has ended; kill those that have not after so many seconds."""
+    await _within(within_s, lambda: not any(map(_runs, list(_guards))))
+    for guard in list(_guards):
+        if _runs(guard):
+            with contextlib.suppress(ProcessLookupError):
+                # The first may have begun the grace period, the second ends it.
+                guard.terminate()
+
+
+async def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Wait until it holds, at most so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(POLL_S)
+    return True
+
+
+def _runs(guard: subprocess.Popen[bytes] | asyncio.subprocess.Process) -> bool:
+    if isinstance(guard, subprocess.Popen):
+        guard.poll()
+    return guard.returncode is None
 
 
 async def run_lines(
@@ -138,8 +186,9 @@ async def run_lines(
         cwd=folder,
         limit=LINE_LIMIT,
     )
-    assert process.stdout is not None
+    _guards.add(process)
     assert process.stdin is not None
+    assert process.stdout is not None
     try:
         pending = b""
         while block := await process.stdout.read(65536):
@@ -205,23 +254,48 @@ class DriverProcess:
             await self._process.wait()
 
 
-def run_json(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> object:
-    """Run a short command, which ends with this process, and parse its last line of standard output as JSON.
+def run_json(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    timeout_s: float,
+) -> object:
+    """Run a short command in `folder` and parse its last line of standard output as JSON. Blocking.
 
-    Raises `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
+    It ends with this process, and once the job that called this is abandoned. Raises
+    `subprocess.CalledProcessError` (with stderr), `subprocess.TimeoutExpired` or `json.JSONDecodeError`.
     """
-    guard_input, kept_open = os.pipe()
+    reading, lifeline = os.pipe()
+    deadline = time.monotonic() + timeout_s
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             _under_guard(command, HELPER_GRACE_S),
-            stdin=guard_input,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
+            stdin=reading,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment,
-            check=True,
+            cwd=folder,
         )
+    except BaseException:
+        os.close(lifeline)
+        raise
     finally:
-        os.close(kept_open)
-        os.close(guard_input)
-    return json.loads(done.stdout.strip().rsplit("\n", 1)[-1])
+        os.close(reading)
+    _guards.add(process)
+    with process:
+        try:
+            while True:
+                try:
+                    output, errors = (
+                        stream.decode(errors="replace") for stream in process.communicate(timeout=LOOK_S)
+                    )
+                    break
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() > deadline or abandoned():
+                        raise
+        finally:
+            os.close(lifeline)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, list(command), output, errors)
+    return json.loads(output.strip().rsplit("\n", 1)[-1])

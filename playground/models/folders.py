@@ -6,10 +6,11 @@ A name is a folder, a folder's name in the models folder, or a hub id.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from pathlib import Path
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, ModelUnavailable
 
 EMBEDDED = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EMBEDDED_FOLDER = EMBEDDED.split("/")[1]
@@ -64,3 +65,12 @@ def check_allowed(config: Config, name: str) -> None:
     """Raises InvalidInput for a model that the host does not allow."""
     if config.allowed_models and name not in config.allowed_models:
         raise InvalidInput("model.not_allowed", name=name, allowed=", ".join(config.allowed_models))
+
+
+def check_sha256(path: Path, sha256: str) -> None:
+    """Raises ModelUnavailable, and deletes the file, if its content is not what this hash is of."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
+        path.unlink()
+        raise ModelUnavailable("model.checksum", file=path.name)

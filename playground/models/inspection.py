@@ -5,10 +5,10 @@ From a folder, or for a hub id from the hub: a few small files and the first byt
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import struct
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from playground.domain.fit.memory import MIB, Model
 from playground.domain.fit.pair import Partner, Tokens
 from playground.domain.fit.shape import ModelShape
 from playground.domain.fit.weights import Tensor
+from playground.processes import ended_by_signal, run_json
 
-from .fetch import hub_reachable
+from .fetch import ROOT, hub_answer, hub_command, hub_is_off
 from .folders import local_folder
 
 # The most that is read of one file; the largest tokenizers have half of that.
@@ -38,7 +39,8 @@ BROKEN = (
     RecursionError,
     struct.error,
 )
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+# The longest that the hub may take for a few small files, in seconds.
+HUB_S = 30
 
 
 def read(config: Config, name: str, *, tokens: bool) -> Partner:
@@ -57,25 +59,22 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
 
 
 def _from_hub(config: Config, name: str, tokens: bool) -> Partner:
-    if name.count("/") != 1 or not hub_reachable():
+    if name.count("/") != 1 or hub_is_off():
         raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
-    from huggingface_hub import HfApi, errors, hf_hub_download
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
-
     cache = config.models / ".cache" / "hub"
     try:
-        folder = Path(hf_hub_download(name, "config.json", cache_dir=cache)).parent
-        for file in TOKENIZER_FILES if tokens else ():
-            # Some models lack some of them.
-            with contextlib.suppress(errors.EntryNotFoundError):
-                hf_hub_download(name, file, cache_dir=cache)
-        files = HfApi().get_safetensors_metadata(name).files_metadata.values()
-    except errors.NotASafetensorsRepoError:
-        return _partner(folder, None, tokens)
-    except (httpx.HTTPError, errors.SafetensorsParsingError) as error:
-        raise ModelUnavailable("model.hub_failed", name=name, detail=str(error).split("\n")[0]) from error
-    headers = [entry for file in files for entry in file.tensors.items()]
-    return _partner(folder, tuple(_tensor(key, header.dtype, header.shape) for key, header in headers), tokens)
+        command = hub_command("look", name, cache, *(["tokens"] if tokens else []))
+        answer = hub_answer(run_json(command, folder=ROOT, timeout_s=HUB_S))
+    except subprocess.TimeoutExpired as error:
+        raise ModelUnavailable("model.hub_slow", name=name, seconds=HUB_S) from error
+    except subprocess.CalledProcessError as error:
+        detail = ended_by_signal(error.returncode) or error.stderr.strip().rsplit("\n", 1)[-1]
+        raise ModelUnavailable("model.hub_failed", name=name, detail=detail) from error
+    if answer.get("reachable") is False:
+        raise ModelUnavailable("preflight.no_hub", name=name, folder=str(config.models))
+    headers = answer["tensors"]
+    tensors = None if headers is None else tuple(_tensor(*header) for header in headers)
+    return _partner(Path(answer["folder"]), tensors, tokens)
 
 
 def _partner(folder: Path, tensors: tuple[Tensor, ...] | None, tokens: bool) -> Partner:

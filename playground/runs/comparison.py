@@ -23,6 +23,7 @@ from playground.engine.pool import Pool
 from playground.models import folders
 from playground.models.tokenizer import tokenizer
 from playground.store import History
+from playground.workers import RUNS, abandoned
 
 from . import placement
 from .checks import harness
@@ -141,7 +142,7 @@ class Comparison:
                     # using.
                     await harness.check_tasks(self.run.measurement.harness)
                 served_sides = await prepare(self._config, self._pool, self.live)
-                self._session = await asyncio.to_thread(self._new_session, served_sides)
+                self._session = await RUNS.run(self._new_session, served_sides)
                 await self._session.execute()
             status = "stopped" if self._stopping else "done"
         except asyncio.CancelledError:
@@ -176,7 +177,7 @@ class Comparison:
             workload.sampling.seed or 0,
             tokenizer(folder),
             self._config.limits,
-            stopped=lambda: self._stopping,
+            stopped=abandoned,
         )
 
     async def _finish(self, run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from playground.load.capabilities import probe
 from playground.load.endpoint import Endpoint
 from playground.models.fetch import ensure
 from playground.models.tokenizer import token_text
+from playground.workers import RUNS
 
 from . import placement, preflight
 from .live import Live, RunProgress
@@ -32,7 +32,7 @@ from .served_side import ServedSide
 async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
     """What serves each side, in order. Raises EngineFailed if one did not start; the others stay up."""
     live.phase = "preparing"
-    host = await asyncio.to_thread(devices.machine)
+    host = await RUNS.run(devices.machine)
     live.run.machine = host.as_record()
     # Endpoints first: probing one takes a second, and starting an engine takes minutes.
     served_sides = {
@@ -101,7 +101,7 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
     gpus = {i: side.settings.gpus for i, side in enumerate(sides) if isinstance(side.settings, EngineSettings)}
     for index in gpus:
         live.progress[index].advance("runtime")
-    runtimes = await asyncio.to_thread(placement.runtimes, config, [side.settings for side in sides])
+    runtimes = await RUNS.run(placement.runtimes, config, [side.settings for side in sides])
     # A side that can't be placed needs more GPUs than there are.
     with _blaming(live, max(gpus, key=lambda index: gpus[index], default=0)):
         return placement.engines(live.run, runtimes, host)
@@ -112,7 +112,7 @@ async def _refuse_hopeless(
 ) -> None:
     """Called before a model is fetched or an engine started. Raises InvalidInput."""
     sampling = live.run.workload.sampling
-    checks = await asyncio.to_thread(preflight.assess, config, list(engines.values()), host, sampling)
+    checks = await RUNS.run(preflight.assess, config, list(engines.values()), host, sampling)
     for index, check in zip(engines, checks, strict=True):
         if (hopeless := check.hopeless) is not None:
             with _blaming(live, index):
@@ -143,7 +143,7 @@ async def _model(config: Config, name: str, python: Path, progress: RunProgress)
         config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
     )
     # Reading a tokenizer takes a second: better now than when the first tokens are to be painted.
-    await asyncio.to_thread(token_text, folder)
+    await RUNS.run(token_text, folder)
     return folder
 
 

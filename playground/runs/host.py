@@ -23,6 +23,7 @@ from playground.engine import runtime
 from playground.engine.pool import Holder, Pool
 from playground.i18n import say_message
 from playground.store import WRITERS, History
+from playground.workers import FORMS
 
 from .comparison import Comparison
 from .sweep import SweepRun, estimate
@@ -157,7 +158,7 @@ class Host:
     async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False) -> None:
         """Start it as a separate task, which outlives the page that started it. Raises HostBusy unless waiting,
         and InvalidInput for what a runtime lacks."""
-        await asyncio.to_thread(job.check_runtimes)
+        await FORMS.run(job.check_runtimes)
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[job.id] = job

@@ -11,6 +11,7 @@ from playground.domain.record.counters import Counters
 from playground.engine import gpu_load, telemetry
 from playground.engine.server import Engine
 from playground.load.endpoint import Endpoint
+from playground.workers import RUNS
 
 SETTLE_S = 3.0
 POLL_S = 0.05
@@ -43,7 +44,7 @@ class ServedSide:
         counters = await self.counters()
         if counters is None or self.engine is None or not self.engine.placement.gpus:
             return counters
-        load = await asyncio.to_thread(gpu_load.read, self.engine.placement.gpus)
+        load = await RUNS.run(gpu_load.read, self.engine.placement.gpus)
         if load is None:
             return counters
         return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)

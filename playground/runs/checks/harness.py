@@ -29,6 +29,7 @@ from playground.domain.spec.measurement import Harness
 from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
 from playground.processes import Guarded, ended_by_signal, quiet_environment, run_lines
+from playground.workers import RUNS
 
 from .client import AT_ONCE, OnProgress
 
@@ -177,7 +178,7 @@ async def _evaluated(
                 await _finished(
                     [installed() or "lm_eval", "run", "--config", str(settings)], place, report_progress, endpoint
                 )
-            return await asyncio.to_thread(_results, place / "results")
+            return await RUNS.run(_results, place / "results")
         except (OSError, ValueError, KeyError, TypeError) as error:
             logger.exception("lm-evaluation-harness's results can't be read")
             raise HarnessFailed([repr(error)]) from error
@@ -190,7 +191,7 @@ async def _finished(
     log, empty = place / "log", place / "empty"
     empty.mkdir()
     # The command runs in an empty folder, because a task's name could also be read as a folder's.
-    guarded = await asyncio.to_thread(Guarded.start, command, environment(), log, folder=empty)
+    guarded = Guarded.start(command, environment(), log, folder=empty)
     try:
         async with asyncio.timeout(LONGEST_S):
             while not await guarded.ended_within(POLL_S):

@@ -18,6 +18,7 @@ from playground.runs.host import Host
 from playground.ui.live import follower
 from playground.ui.shared import message, save_buttons
 from playground.ui.shared.labels import label, visitor_locale
+from playground.workers import FORMS
 
 # The page's values -> the run to start. Raises InvalidInput.
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
@@ -105,7 +106,7 @@ class Runs:
         try:
             self._host.open()
             # Prompts may come from a file, or be generated.
-            comparison = await asyncio.to_thread(self._read, values, mode)
+            comparison = await FORMS.run(self._read, values, mode)
             await self._host.start(comparison, say("host.page", locale), wait=wait)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))

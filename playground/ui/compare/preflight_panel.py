@@ -3,7 +3,6 @@ works."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +21,7 @@ from playground.runs.comparison import Comparison
 from playground.runs.preflight import SideCheck
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
+from playground.workers import CHECKS
 
 # The same colours on every side, even where a part is missing.
 PART_COLOURS = dict(zip((*report.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
@@ -50,7 +50,11 @@ def wire(panel: Panel, config: Config, read: Callable[[Mapping[Any, Any]], Compa
             return alert(error, locale)
 
     async def on_check(values: Mapping[Any, Any], request: gr.Request) -> str:
-        return await asyncio.to_thread(check, values, visitor_locale(request))
+        locale = visitor_locale(request)
+        try:
+            return await CHECKS.run(check, values, locale)
+        except PlaygroundError as error:
+            return alert(error, locale)
 
     panel.button.click(on_check, inputs, panel.result, concurrency_limit=None)
 

@@ -31,6 +31,7 @@ from playground.ui.shared import view
 from playground.ui.shared.form_origin import preset_of
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
+from playground.workers import FORMS
 
 from . import tab as sweep_tab
 from . import view as sweep_view
@@ -109,19 +110,19 @@ class Sweeps:
     async def plan(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            sweep = await asyncio.to_thread(self._read, inputs)
-            estimate = await asyncio.to_thread(self._host.estimate, sweep)
+            sweep = await FORMS.run(self._read, inputs)
+            estimate = await FORMS.run(self._host.estimate, sweep)
         except (PlaygroundError, BadKnob) as error:
             return {**self._messages(error, locale), self._tab.plan: ""}
         return {
             **self._messages(None, locale),
-            self._tab.plan: await asyncio.to_thread(_plan, sweep, estimate, locale),
+            self._tab.plan: await FORMS.run(_plan, sweep, estimate, locale),
         }
 
     async def start(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            return await self._begin(await asyncio.to_thread(self._read, inputs), locale)
+            return await self._begin(await FORMS.run(self._read, inputs), locale)
         except (PlaygroundError, BadKnob) as error:
             return self._refused(error, locale)
 
@@ -143,10 +144,10 @@ class Sweeps:
     async def _begin(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
         tab, host = self._tab, self._host
         host.open()
-        sweep_run = await asyncio.to_thread(host.sweep_run, sweep)
-        estimate = await asyncio.to_thread(host.estimate, sweep)
+        sweep_run = await FORMS.run(host.sweep_run, sweep)
+        estimate = await FORMS.run(host.estimate, sweep)
         await host.start(sweep_run, say("host.page", locale))
-        plan = await asyncio.to_thread(_plan, sweep, estimate, locale)
+        plan = await FORMS.run(_plan, sweep, estimate, locale)
         return {**self._messages(None, locale), **self._following(sweep.id), tab.plan: plan}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
