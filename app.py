@@ -15,13 +15,16 @@ from playground.i18n import say_message
 from playground.private_files import private_folder, process_folder
 from playground.runs.host import Host
 
+# Seconds from the signal to the end of the process.
+END_S = 4.5
+
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     ended = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, lambda *_: ended.set())
+        signal.signal(signum, lambda *_: _end(ended))
     try:
         config = Config.from_environment()
         private_folder(config.state, "PLAYGROUND_STATE")
@@ -60,5 +63,22 @@ def _tidy_up(host: Host) -> None:
         print(say_message(error), file=sys.stderr)
 
 
+def _end(ended: threading.Event) -> None:
+    """Begin the end, which takes at most END_S: whatever still hangs then is left behind. Engines and helpers end
+    with this process."""
+    if not ended.is_set():
+        ended.set()
+        last = threading.Timer(END_S, _exit, [1])
+        last.daemon = True
+        last.start()
+
+
+def _exit(code: int) -> None:
+    """Exit without waiting for threads: one may be in a call that never returns."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _exit(main())

@@ -31,6 +31,8 @@ PROXY = re.compile(r"_proxy$", re.IGNORECASE)
 GUARD = Path(__file__).with_name("guard.py")
 # For a helper command to end by itself before it is killed.
 HELPER_GRACE_S = 1.0
+# For the driver to report what arrived once it was stopped.
+DRIVER_GRACE_S = 3.0
 LINE_LIMIT = 16 * 1024 * 1024
 POLL_S = 0.02
 # How often a helper's job looks whether anybody still waits for it.
@@ -211,6 +213,7 @@ class DriverProcess:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._last_call: asyncio.TimerHandle | None = None
 
     @classmethod
     async def start(cls, plan: Mapping[str, object]) -> DriverProcess:
@@ -236,22 +239,28 @@ class DriverProcess:
         async for line in self._process.stdout:
             yield json.loads(line)
         code = await self._process.wait()
-        if code != 0:
+        if code != 0 and self._last_call is None:
             raise subprocess.CalledProcessError(code, "playground.load.driver")
 
     def stop(self) -> None:
-        """Make the driver close its connections, report what arrived, and exit.
+        """Make the driver close its connections, report what arrived, and exit; kill it if that takes too long.
 
         This closes its input: a SIGTERM would kill a driver that has not yet installed its handler.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
+        self._last_call = asyncio.get_running_loop().call_later(DRIVER_GRACE_S, self._kill)
 
     async def close(self) -> None:
         """Kill the driver if it still runs."""
+        if self._last_call is not None:
+            self._last_call.cancel()
+        self._kill()
+        await self._process.wait()
+
+    def _kill(self) -> None:
         if self._process.returncode is None:
             self._process.kill()
-            await self._process.wait()
 
 
 def run_json(

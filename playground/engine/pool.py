@@ -139,6 +139,11 @@ class Pool:
             await asyncio.gather(*(engine.stop() for engine in engines))
             self._host_lock.release()
 
+    def release(self) -> None:
+        """Give the host's lock back at the end of the process, whose engines have ended."""
+        self._engines.clear()
+        self._host_lock.release()
+
     async def stop_when_idle(self) -> None:
         """Runs for ever: stops the engines once no run has used them for the configured time."""
         while True:

@@ -21,6 +21,8 @@ from .command import Command
 from .devices import Placement
 
 POLL_S = 0.1
+# For an engine to end by itself before it is killed. One that has not started has nothing to put in order.
+STOP_GRACE_S, START_GRACE_S = 10.0, 2.0
 
 
 class LogTail:
@@ -91,10 +93,10 @@ class Engine:
                         raise await RUNS.run(diagnose, tail.lines, code, str(self.log))
         except TimeoutError as error:
             in_stage_s = time.monotonic() - self._stage_since
-            await self.stop()
+            await self.stop(START_GRACE_S)
             raise hung(tail.lines, self.stage, timeout_s, in_stage_s, str(self.log)) from error
         except BaseException:
-            await self.stop()
+            await self.stop(START_GRACE_S)
             raise
         self.ready_after_s = time.monotonic() - self.started_at
         self._advance("ready", on_stage)
@@ -122,10 +124,10 @@ class Engine:
         tail.read()
         return await RUNS.run(diagnose, tail.lines, self._process.exit_code, str(self.log))
 
-    async def stop(self) -> None:
-        """SIGTERM to its whole group, SIGKILL after the grace period; returns when all of it is gone."""
+    async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """SIGTERM to its whole group, SIGKILL after `grace_s`; returns when all of it is gone."""
         if self._process is not None:
-            await self._process.end()
+            await self._process.end(grace_s)
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -9,9 +9,9 @@ from datetime import datetime
 
 import filelock
 
-from playground import private_files
+from playground import private_files, processes
 from playground.config import Config
-from playground.domain.errors import PlaygroundError
+from playground.domain.errors import PlaygroundError, WorkFailed
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
@@ -30,7 +30,8 @@ from .sweep import SweepRun, estimate
 
 logger = logging.getLogger(__name__)
 
-CLOSE_S = 5.0
+# How long the close waits for runs to end by themselves; for engines to end at SIGTERM; for what was killed.
+JOBS_S, ENGINES_S, LAST_S = 1.0, 1.5, 0.4
 # Seconds between batches of the search index, and between looks at whether there is anything to index.
 INDEX_PAUSE_S, INDEX_INTERVAL_S = 0.2, 5.0
 # Seconds until the watch for idle engines goes on after an error.
@@ -55,6 +56,7 @@ class Host:
         self.latest: Comparison | None = None
         self.latest_sweep: SweepRun | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        # The run under way and those that wait in line, by their ids.
         self._waiting: dict[str, Comparison | SweepRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: tuple[asyncio.Task[None], ...] = ()
@@ -114,17 +116,25 @@ class Host:
             await asyncio.sleep(INDEX_PAUSE_S if more else INDEX_INTERVAL_S)
 
     async def close(self) -> None:
-        """Stop the run and every engine."""
-        under_way = [job for job in (self.latest_sweep, self.latest) if job is not None and not job.finished]
-        for job in under_way:
-            job.stop()
-        if under_way:
-            # They end by themselves first, so that what arrived so far is saved.
-            await asyncio.wait([task for task in self._tasks if task not in self._watches], timeout=CLOSE_S)
+        """Stop every run, and end every engine and helper: at most JOBS_S + ENGINES_S + 2 * LAST_S seconds."""
+        for job in (self.latest_sweep, self.latest, *self._waiting.values()):
+            if job is not None and not job.finished:
+                job.stop()
+        # They end by themselves first, so that what arrived so far is saved.
+        await self._ended(JOBS_S)
+        processes.ask_all_to_end()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.pool.stop_all()
+        await processes.end_all(ENGINES_S)
+        await processes.end_all(LAST_S)
+        if unended := await self._ended(LAST_S):
+            logger.error("not ended at the close: %s", unended)
+        self.pool.release()
+
+    async def _ended(self, within_s: float) -> set[asyncio.Task[None]]:
+        """Wait until all runs have ended; those that have not."""
+        tasks = self._tasks.difference(self._watches)
+        return (await asyncio.wait(tasks, timeout=within_s))[1] if tasks else set()
 
     def comparison(
         self,
@@ -157,9 +167,11 @@ class Host:
 
     async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False) -> None:
         """Start it as a separate task, which outlives the page that started it. Raises HostBusy unless waiting,
-        and InvalidInput for what a runtime lacks."""
+        WorkFailed if too many wait already, and InvalidInput for what a runtime lacks."""
         await FORMS.run(job.check_runtimes)
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
+        if wait and len(self._waiting) > self.config.limits.waiting_runs:
+            raise WorkFailed("host.waiting_line_full", waiting=self.config.limits.waiting_runs)
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[job.id] = job
         self._hold(asyncio.create_task(self._execute(job, holder, wait, begun)))
@@ -214,6 +226,8 @@ class Host:
             begun.set_exception(error)
         finally:
             self._waiting.pop(job.id, None)
+            # Cancelled: nothing will begin.
+            begun.cancel()
             if job.unsaved is not None:
                 self._unsaved[job.id] = job
                 # What was written of it may say for ever that it is running.
