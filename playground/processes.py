@@ -33,7 +33,7 @@ GUARD = Path(__file__).with_name("guard.py")
 HELPER_GRACE_S = 1.0
 # For the driver to report what arrived once it was stopped.
 DRIVER_GRACE_S = 3.0
-LINE_LIMIT = 16 * 1024 * 1024
+LINE_LIMIT = 32 * 1024 * 1024
 POLL_S = 0.02
 # How often a helper's job looks whether anybody still waits for it.
 LOOK_S = 0.1

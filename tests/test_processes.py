@@ -216,6 +216,7 @@ async def main():
     endpoint = {"uds": sys.argv[1], "tls": False, "path": "/", "headers": {}}
     request = {"endpoint": 0, "body": {}}
     plan = {"mode": "race", "endpoints": [endpoint], "requests": [request], "idle_timeout_s": 60}
+    plan["limits"] = {"event_bytes": 9, "response_bytes": 9, "load_bytes": 9}
     driver = await DriverProcess.start(plan)
     async for event in driver.events():
         print(driver._process.pid, flush=True)

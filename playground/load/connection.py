@@ -41,9 +41,16 @@ async def connect(protocol: asyncio.Protocol, endpoint: dict[str, Any]) -> None:
 
 
 class Owner(Protocol):
-    """Learns how a connection's requests end. `last_byte` is when anything last arrived on any connection."""
+    """Learns how a connection's requests end. `last_byte` is when anything last arrived on any connection; `held`
+    is how many bytes of answers wait to be reported, and `most_held` how many may."""
 
     last_byte: float
+    held: int
+    most_held: int
+
+    def make_room(self) -> bool: ...
+
+    def abandon(self, request: TimedRequest) -> None: ...
 
     def request_ended(self, connection: Connection, request: TimedRequest) -> None: ...
 
@@ -87,8 +94,16 @@ class Connection(asyncio.Protocol):
         request = self.request
         if request is None:
             return
-        request.blocks.append((now, data))
-        self._owner.last_byte = now
+        fits = request.add(now, data)
+        owner = self._owner
+        owner.last_byte = now
+        owner.held += len(data)
+        if owner.held > owner.most_held and not owner.make_room():
+            request.end("load_too_large", f"{owner.most_held:,}")
+            fits = False
+        if not fits:
+            owner.abandon(request)
+            return
         # This runs thousands of times a second: a block that can't be the last is not examined further.
         if self._framing.chunked and not may_end(data):
             return

@@ -2,8 +2,10 @@
 
     python -m playground.load.driver < plan
 
-The plan is one JSON line with a `mode`. An endpoint has `uds`, or `host`, `port` and `tls`; `path`; `headers`. All
-connections are opened before anything is sent. Times in events are milliseconds.
+The plan is one JSON line with a `mode` and `limits`: bytes of one event of an answer (`event_bytes`), of an answer
+(`response_bytes`) and of all that are not reported yet (`load_bytes`); a larger answer is ended. An endpoint has
+`uds`, or `host`, `port` and `tls`; `path`; `headers`. All connections are opened before anything is sent. Times in
+events are milliseconds.
 
 A race has `endpoints`, `requests` (each an `endpoint` index and a `body`) and `idle_timeout_s`. All requests leave
 together. Events: `sent` (`at`: since the first send), `chunk` (`ms`: since this request's send), `end` (once a
@@ -11,7 +13,8 @@ request, with its `problem` if it has one).
 
 A measurement has one `endpoint`, `bodies` (one a prompt), `salt` (for `cache_salt`, made unique for each request),
 `profile`, `seed` and `idle_timeout_s`. Events: `request` (one a request, some time after it has ended: `at`, and
-`chunks` as lists of ms since its send, tokens, text, token ids), and at the end `done` (`client_cpu_s`, `wall_s`).
+`chunks` as lists of ms since its send, tokens, text, token ids), before it `part` for the first chunks of a long
+answer, and at the end `done` (`client_cpu_s`, `wall_s`).
 
 SIGTERM, or the end of standard input, closes the connections: the engine then aborts the requests, what arrived is
 reported, and the driver exits.

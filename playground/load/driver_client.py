@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import asdict
 from typing import Any
 
+from playground.domain.limits import DEFAULTS, Limits
 from playground.domain.message import Message
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.load_profile import LoadProfile
@@ -52,6 +55,7 @@ class RaceLoad(_DriverRun):
         idle_timeout_s: float,
         *,
         salted: bool = True,
+        limits: Limits = DEFAULTS,
     ) -> None:
         self.traces = [RequestTrace(conversation) for _ in endpoints]
         self._endpoints = endpoints
@@ -65,6 +69,7 @@ class RaceLoad(_DriverRun):
                 "endpoints": [endpoint.for_plan() for endpoint in endpoints],
                 "requests": requests,
                 "idle_timeout_s": idle_timeout_s,
+                "limits": asdict(limits),
             }
         )
 
@@ -103,8 +108,11 @@ class MeasuredLoad(_DriverRun):
         idle_timeout_s: float,
         *,
         salted: bool = True,
+        limits: Limits = DEFAULTS,
     ) -> None:
         self.traces: dict[int, RequestTrace] = {}
+        # The chunks of requests whose answers are too long for one event.
+        self._parts: defaultdict[int, list[Any]] = defaultdict(list)
         # CPU time of the driver, from the first send until everything was parsed; None until it has ended.
         self.client_cpu_s: float | None = None
         # From the first send to the last byte.
@@ -120,6 +128,7 @@ class MeasuredLoad(_DriverRun):
                 "profile": profile.model_dump(),
                 "seed": seed,
                 "idle_timeout_s": idle_timeout_s,
+                "limits": asdict(limits),
             }
         )
 
@@ -127,10 +136,13 @@ class MeasuredLoad(_DriverRun):
         """Yield the number of each request when it has ended and its trace is there."""
         async with aclosing(self._events()) as events:
             async for event in events:
-                if event["event"] == "done":
-                    self._finish(event)
-                else:
-                    yield self._apply(event)
+                match event["event"]:
+                    case "done":
+                        self._finish(event)
+                    case "part":
+                        self._parts[event["request"]] += event["chunks"]
+                    case _:
+                        yield self._apply(event)
 
     @property
     def in_order(self) -> list[RequestTrace]:
@@ -140,7 +152,8 @@ class MeasuredLoad(_DriverRun):
     def _apply(self, event: dict[str, Any]) -> int:
         index = int(event["request"])
         trace = RequestTrace(self._prompts[event["prompt"]].conversation, event["at"])
-        trace.chunks = [_chunk(*item) for item in event["chunks"]]
+        parts = self._parts.pop(index, [])
+        trace.chunks = [_chunk(*item) for item in (*parts, *event["chunks"])]
         _end(trace, event, self._endpoint)
         self.traces[index] = trace
         return index

@@ -7,6 +7,8 @@ import re
 HEAD_END = b"\r\n\r\n"
 # The last chunk's line end, the empty chunk, and no trailers. An event stream has no line that reads "0".
 TERMINATOR = b"\r\n0\r\n\r\n"
+# A longer head is none that we know.
+HEAD_BYTES = 65_536
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 CLOSE = re.compile(rb"^HTTP/1\.0|\r\nconnection:[^\r]*close", re.IGNORECASE)
@@ -53,6 +55,8 @@ class Framing:
         self._head += block
         end = self._head.find(HEAD_END)
         if end < 0:
+            if len(self._head) > HEAD_BYTES:
+                self._head, self.keep_alive = None, False
             return False
         # The head's own line end may be the one before the empty chunk.
         head, body = self._head[: end + 2], self._head[end + 2 :]

@@ -39,6 +39,9 @@ class ScheduledLoad:
 
     def __init__(self, plan: dict[str, Any], outbox: Outbox) -> None:
         self.last_byte = 0.0
+        self.held = 0
+        self._limits: dict[str, int] = plan["limits"]
+        self.most_held: int = self._limits["load_bytes"]
         self.ended = asyncio.Event()
         self._endpoint = plan["endpoint"]
         self._bodies = [json.dumps(body).encode() for body in plan["bodies"]]
@@ -124,7 +127,8 @@ class ScheduledLoad:
         content = self._bodies[planned.prompt]
         if self._salt is not None:
             content = content[:-1] + f', "cache_salt": "{self._salt}-{self._count}"}}'.encode()
-        request = TimedRequest(self._count, planned.prompt, http_request(self._endpoint, content, "keep-alive"))
+        payload = http_request(self._endpoint, content, "keep-alive")
+        request = TimedRequest(self._count, planned.prompt, payload, self._limits)
         self._count += 1
         return request
 
@@ -159,7 +163,7 @@ class ScheduledLoad:
         if self._refused >= REFUSALS:
             for request in list(self._again):
                 request.end("connect")
-                self._abandon(request)
+                self.abandon(request)
             return
 
         async def reopen() -> None:
@@ -212,6 +216,8 @@ class ScheduledLoad:
     def _read_some(self) -> None:
         """One slice of reading, if nothing streams just now or it can't wait."""
         self._reading = None
+        if not self._waiting:
+            return
         now, request = time.perf_counter(), self._waiting[0]
         due = now - self.last_byte > QUIET_S or now - request.last_byte > OVERDUE_S
         if due and request.read(until=now + SLICE_S):
@@ -219,12 +225,20 @@ class ScheduledLoad:
         if self._waiting:
             self._read_in(QUIET_S if due else LISTEN_S)
 
+    def make_room(self) -> bool:
+        """Report all that has ended, now, although it delays stamps. True if what is held is within its limit."""
+        while self._waiting:
+            self._report(self._waiting.popleft())
+        return self.held <= self.most_held
+
     def _read_in(self, seconds: float) -> None:
         self._reading = asyncio.get_running_loop().call_later(seconds, self._read_some)
 
     def _report(self, request: TimedRequest) -> None:
         request.read()
-        self._outbox.put(request.event(self._start))
+        self.held -= request.size
+        for event in request.events(self._start):
+            self._outbox.put(event)
 
     async def _watch(self) -> None:
         """End requests whose stream has been silent for too long, or has ended without our noticing."""
@@ -235,19 +249,19 @@ class ScheduledLoad:
                 quiet = now - request.last_byte
                 if quiet > self._idle_timeout_s:
                     request.end("silent", f"{self._idle_timeout_s:g}")
-                    self._abandon(request)
+                    self.abandon(request)
                 elif quiet > LOOK_S and request.read() and request.finished:
-                    self._abandon(request)
+                    self.abandon(request)
 
     async def _stop_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._next = None
         for request in [*self._running, *self._again]:
             request.end("stopped")
-            self._abandon(request)
+            self.abandon(request)
         self.ended.set()
 
-    def _abandon(self, request: TimedRequest) -> None:
+    def abandon(self, request: TimedRequest) -> None:
         """Close the request's connection: nothing more will be read."""
         if request in self._again:
             self._again.remove(request)

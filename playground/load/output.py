@@ -10,15 +10,29 @@ from typing import Any
 
 import orjson
 
+from playground.processes import LINE_LIMIT
+
+CONTENT: dict[str, Any] = {"text": "", "token_ids": None, "chunks": [], "speculation": None}
+
 
 def emit(event: dict[str, Any]) -> None:
-    try:
-        line = orjson.dumps(event)
-    except TypeError:
-        # An engine's number beyond 64 bits.
-        line = json.dumps(event).encode()
+    """Write the event; without its content if the line would be too long for its reader."""
+    line = _encoded(event)
+    if len(line) >= LINE_LIMIT:
+        less = {key: CONTENT.get(key, value) for key, value in event.items()}
+        if "problem" in event:
+            less["problem"] = {"kind": "answer_too_large", "detail": f"{LINE_LIMIT:,}"}
+        line = _encoded(less)
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _encoded(event: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(event)
+    except TypeError:
+        # An engine's number beyond 64 bits.
+        return json.dumps(event).encode()
 
 
 class Outbox:

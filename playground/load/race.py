@@ -16,9 +16,10 @@ from .timed_request import TimedRequest
 class Request(asyncio.Protocol):
     """One request on one connection."""
 
-    def __init__(self, index: int, body: dict[str, Any], endpoint: dict[str, Any]) -> None:
+    def __init__(self, index: int, body: dict[str, Any], endpoint: dict[str, Any], limits: dict[str, int]) -> None:
         self.ended = asyncio.get_running_loop().create_future()
-        self._recording = TimedRequest(index, 0, http_request(endpoint, json.dumps(body).encode(), "close"))
+        content = http_request(endpoint, json.dumps(body).encode(), "close")
+        self._recording = TimedRequest(index, 0, content, limits)
         self._transport: asyncio.Transport | None = None
 
     @property
@@ -40,12 +41,12 @@ class Request(asyncio.Protocol):
         now, request = time.perf_counter(), self._recording
         if self.ended.done():
             return
-        request.blocks.append((now, data))
+        fits = request.add(now, data)
         request.read()
         for ms, tokens, text, ids in request.take():
             chunk = {"ms": ms, "tokens": tokens, "text": text, "token_ids": ids}
             emit({"event": "chunk", "request": request.index, **chunk})
-        if request.finished:
+        if request.finished or not fits:
             self._report()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -69,7 +70,10 @@ async def run(plan: dict[str, Any], stop: asyncio.Event) -> None:
     """Send the plan's requests and report until each has ended, or until `stop` is set."""
     endpoints = plan["endpoints"]
     pairs = [
-        (Request(index, item["body"], endpoints[item["endpoint"]]), endpoints[item["endpoint"]])
+        (
+            Request(index, item["body"], endpoints[item["endpoint"]], plan["limits"]),
+            endpoints[item["endpoint"]],
+        )
         for index, item in enumerate(plan["requests"])
     ]
     await asyncio.gather(*(_connect(request, endpoint) for request, endpoint in pairs))

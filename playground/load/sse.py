@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import orjson
@@ -21,23 +22,38 @@ class StreamError(Exception):
 
 
 class EventParser:
-    """Feed it a body's blocks; it gives the data of the events that have ended with them."""
+    """Feed it a body's blocks; it gives the data of the events that have ended with them.
 
-    def __init__(self) -> None:
-        self._line = b""
+    Both raise StreamError for an event of more than `most` bytes.
+    """
+
+    def __init__(self, most: float = inf) -> None:
+        self._most = most
+        # The pieces of the line that has not ended; the lines of the event that has not. Bytes of each.
+        self._line: list[bytes] = []
+        self._line_size = 0
         self._data: list[bytes] = []
+        self._data_size = 0
 
     def feed(self, block: bytes) -> Iterable[bytes]:
         whole = block.startswith(b"data: ") and block.endswith(b"\n\n") and block.find(b"\n") == len(block) - 2
-        if whole and not (self._line or self._data):
+        if whole and not (self._line or self._data) and len(block) <= self._most:
             # One whole event in one block, as engines send it.
             return (block[6:-2],)
-        *lines, self._line = (self._line + block).split(b"\n")
-        return self._of_lines(lines)
+        self._line.append(block)
+        self._line_size += len(block)
+        ended: list[bytes] = []
+        if b"\n" in block:
+            # Joined only now: a long line comes in thousands of blocks.
+            *lines, rest = b"".join(self._line).split(b"\n")
+            self._line, self._line_size = [rest] if rest else [], len(rest)
+            ended = self._of_lines(lines)
+        self._check(self._line_size)
+        return ended
 
     def end(self) -> Iterable[bytes]:
         """The body is complete: its last event may lack the empty line."""
-        return self._of_lines([self._line, b""])
+        return self._of_lines([b"".join(self._line), b""])
 
     def _of_lines(self, lines: Iterable[bytes]) -> list[bytes]:
         ended: list[bytes] = []
@@ -45,10 +61,16 @@ class EventParser:
             text = line.rstrip(b"\r")
             if text.startswith(b"data:"):
                 self._data.append(text[5:].removeprefix(b" "))
+                self._data_size += len(text)
+                self._check(self._data_size)
             elif not text and self._data:
                 ended.append(b"\n".join(self._data))
-                self._data = []
+                self._data, self._data_size = [], 0
         return ended
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise StreamError("event_too_large", f"{self._most:,}")
 
 
 def payload(data: bytes) -> dict[str, Any] | None:

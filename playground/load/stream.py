@@ -6,6 +6,7 @@ only the times that it gets.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import httptools
@@ -14,6 +15,8 @@ from .sse import EventParser, StreamError, lenient_json, payload
 
 # A response with this status or a higher one, a redirect or an error, has no stream.
 NO_ANSWER = 300
+# Of an error's body no more is kept than a message can be in.
+ERROR_BYTES = 65_536
 # SQLite stores integers below this.
 COUNTS_BELOW = 2**63
 
@@ -28,14 +31,14 @@ class StreamReader:
     `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, event_bytes: float = inf) -> None:
         self.finish_reason: str | None = None
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
         self.speculation: dict[str, Any] | None = None
         self.finished = False
         self._parser = httptools.HttpResponseParser(self)
-        self._events = EventParser()
+        self._events = EventParser(event_bytes)
         self._error_body = b""
         self._complete = False
         self._now = 0.0
@@ -78,7 +81,8 @@ class StreamReader:
 
     def on_body(self, body: bytes) -> None:
         if self._parser.get_status_code() >= NO_ANSWER:
-            self._error_body += body
+            if len(self._error_body) < ERROR_BYTES:
+                self._error_body += body
             return
         for data in self._events.feed(body):
             self._on_data(data)
@@ -117,7 +121,11 @@ class StreamReader:
         if delta := choice.get("delta"):
             thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
             text = thought + (delta.get("content") or "") or text
+        if type(text) is not str:
+            raise StreamError("malformed", str(text)[:200])
         ids = choice.get("token_ids")
+        if ids and not (type(ids) is list and all(as_count(item) is not None for item in ids)):
+            ids = None
         tokens = len(ids) if ids else None
         if not ids and usage is not None and self._counted is not None:
             # After uncounted text, a usage is the final one, and tells nothing about this chunk.

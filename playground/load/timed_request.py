@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .sse import StreamError
@@ -10,30 +11,44 @@ from .stream import Delta, StreamReader
 
 # How many blocks are read between two looks at the clock: about a tenth of a millisecond's work.
 AT_ONCE = 32
+# Of an event's deltas: characters and token ids, and about what the numbers of each delta take.
+PART_SIZE = 500_000
+DELTA_SIZE = 40
 
 
 class TimedRequest:
     """`blocks` grows while the request runs. A race reads them as they come; measured mode once the request has
     ended, a slice at a time while others run."""
 
-    def __init__(self, index: int, prompt: int, payload: bytes) -> None:
+    def __init__(self, index: int, prompt: int, payload: bytes, limits: Mapping[str, int]) -> None:
         self.index = index
         self.prompt = prompt
         self.payload = payload
         self.sent = 0.0
         self.blocks: list[tuple[float, bytes]] = []
+        # Bytes of all blocks, also of those that were released.
+        self.size = 0
         self.retried = False
         # Why it ended early.
         self._early: tuple[str, str] | None = None
         # The error in its bytes.
         self._fault: tuple[str, str] | None = None
-        self._reader = StreamReader()
+        self._most = limits["response_bytes"]
+        self._reader = StreamReader(limits["event_bytes"])
         self._read = 0
 
     @property
     def last_byte(self) -> float:
         """When its last bytes arrived; before the first, when it was sent."""
         return self.blocks[-1][0] if self.blocks else self.sent
+
+    def add(self, at: float, block: bytes) -> bool:
+        """Take a block that has arrived. False, and why it ends here, if the answer has become too large."""
+        self.blocks.append((at, block))
+        self.size += len(block)
+        if self.size > self._most:
+            self.end("answer_too_large", f"{self._most:,}")
+        return self.size <= self._most
 
     def end(self, kind: str, detail: str = "") -> None:
         """Record why it ended early. A whole answer, or an error in its bytes, takes precedence over that."""
@@ -74,14 +89,17 @@ class TimedRequest:
         """The deltas that were read and not taken yet."""
         return self._reader.take()
 
-    def event(self, start: float) -> dict[str, Any]:
-        """The whole request as an event, once it has ended and been read."""
-        return {
+    def events(self, start: float) -> Iterator[dict[str, Any]]:
+        """The whole request as events, once it has ended and been read: a long answer's first parts come alone."""
+        *parts, last = _parts(self.take())
+        for part in parts:
+            yield {"event": "part", "request": self.index, "chunks": part}
+        yield {
             "event": "request",
             "request": self.index,
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
-            "chunks": self.take(),
+            "chunks": last,
             **self.outcome(),
         }
 
@@ -98,3 +116,16 @@ class TimedRequest:
             "speculation": reader.speculation,
             "problem": None if problem is None else {"kind": problem[0], "detail": problem[1]},
         }
+
+
+def _parts(deltas: list[Delta]) -> Iterator[list[Delta]]:
+    """The deltas in lists, each short enough for an event; at least one list."""
+    part, size = list[Delta](), 0
+    for delta in deltas:
+        weight = sum(map(len, filter(None, delta[2:]))) + DELTA_SIZE
+        if part and size + weight > PART_SIZE:
+            yield part
+            part, size = [], 0
+        part.append(delta)
+        size += weight
+    yield part

@@ -72,7 +72,9 @@ async def drive(
     tokens = max(prompt.sampled(sampling).max_tokens for prompt in workload)
     if longest is not None and tokens >= longest:
         raise InvalidInput("load.too_long", tokens=tokens, longest=longest)
-    load = MeasuredLoad(endpoint, workload, sampling, profile, SEED, config.request_timeout_s)
+    load = MeasuredLoad(
+        endpoint, workload, sampling, profile, SEED, config.request_timeout_s, limits=config.limits
+    )
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, load.stop)

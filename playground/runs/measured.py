@@ -143,6 +143,7 @@ class Measured(RunSession):
                 sampling.seed or 0,
                 self._config.request_timeout_s,
                 salted=self._salted,
+                limits=self._config.limits,
             )
         )
 

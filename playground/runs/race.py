@@ -45,7 +45,14 @@ class Race(RunSession):
     def _new_load(self, served_sides: Sequence[ServedSide], sampling: Sampling) -> RaceLoad:
         endpoints = [served.endpoint for served in served_sides]
         conversation = self._run.workload.conversation
-        return RaceLoad(endpoints, conversation, sampling, self._config.request_timeout_s, salted=self._salted)
+        return RaceLoad(
+            endpoints,
+            conversation,
+            sampling,
+            self._config.request_timeout_s,
+            salted=self._salted,
+            limits=self._config.limits,
+        )
 
     async def _warm_up(self) -> None:
         """A new engine's first request pays for what is compiled on first use: it must not be the displayed

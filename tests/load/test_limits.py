@@ -1,0 +1,206 @@
+"""Endpoints that send too much: their own request ends with a sentence, and the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.fake_server import FakeServer, Reply, Steady, role, token
+
+from playground.domain.limits import Limits
+from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.load_profile import ConcurrencyProfile
+from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
+from playground.i18n import LOCALES, say_message
+from playground.load import output
+from playground.load.driver_client import MeasuredLoad, RaceLoad
+from playground.load.endpoint import Endpoint
+from playground.load.sse import EventParser, StreamError
+from playground.processes import LINE_LIMIT
+
+CONVERSATION = (ChatMessage(role="user", content="x"),)
+SMALL = Limits(event_bytes=100_000, response_bytes=400_000, load_bytes=600_000)
+
+
+async def race(*endpoints: Endpoint, limits: Limits = SMALL) -> list[RequestTrace]:
+    load = RaceLoad(endpoints, CONVERSATION, Sampling(), 30, limits=limits)
+    async with asyncio.timeout(60):
+        async for _ in load.run():
+            pass
+    return load.traces
+
+
+async def measure(
+    endpoint: Endpoint, limits: Limits = SMALL, at_once: int = 1, requests: int = 1
+) -> list[RequestTrace]:
+    profile = ConcurrencyProfile(concurrency=at_once, requests=requests)
+    load = MeasuredLoad(endpoint, [Prompt(conversation=CONVERSATION)], Sampling(), profile, 0, 30, limits=limits)
+    async with asyncio.timeout(60):
+        async for _ in load.run():
+            pass
+    return load.in_order
+
+
+def problem(trace: RequestTrace) -> str | None:
+    if trace.problem is None:
+        return None
+    assert all(str(trace.problem.params["detail"]) in say_message(trace.problem, locale) for locale in LOCALES)
+    return trace.problem.message_id
+
+
+async def begun(reply: Reply) -> None:
+    await reply.begin()
+    await reply.event(role())
+    await reply.event(token("first", [1]))
+
+
+async def huge_event(reply: Reply) -> None:
+    await begun(reply)
+    await reply.event(token("x" * 20_000_000, [2]))
+    await reply.done()
+
+
+async def endless_line(reply: Reply) -> None:
+    await begun(reply)
+    await reply.block(b"data: ")
+    while not reply.closed.is_set():
+        await reply.block(b"x" * 10_000)
+
+
+async def endless_event(reply: Reply) -> None:
+    await begun(reply)
+    while not reply.closed.is_set():
+        await reply.block(b"data: x\ndata: y\n" * 500)
+
+
+async def endless_answer(reply: Reply) -> None:
+    await begun(reply)
+    while not reply.closed.is_set():
+        await reply.event(token("y" * 1000, [3]))
+
+
+async def endless_head(reply: Reply) -> None:
+    await reply.raw(b"HTTP/1.1 200 OK\r\n")
+    while not reply.closed.is_set():
+        await reply.raw(b"x-more: " + b"x" * 5000 + b"\r\n")
+
+
+FAULTS: dict[str, tuple[Callable[[Reply], Any], set[str], str]] = {
+    "a token of 20 MB": (huge_event, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
+    "a line without an end": (endless_line, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
+    "an event without an end": (endless_event, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
+    "an answer without an end": (endless_answer, {"stream.answer_too_large"}, "firsty"),
+    "a head without an end": (endless_head, {"stream.answer_too_large", "stream.malformed"}, ""),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_race_goes_on(fault: str) -> None:
+    script, expected, text = FAULTS[fault]
+    async with FakeServer(script) as bad, FakeServer(Steady(rate=1000, tokens=30)) as good:
+        broken, whole = await race(bad.endpoint, good.endpoint)
+    assert problem(broken) in expected
+    assert broken.output_text.startswith(text)
+    assert problem(whole) is None
+    assert whole.output_tokens == 30
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_measurement_goes_on(fault: str) -> None:
+    script, expected, text = FAULTS[fault]
+    asked = 0
+
+    async def first_is_bad(reply: Reply) -> None:
+        nonlocal asked
+        asked += 1
+        await (script if asked == 1 else Steady(rate=1000, tokens=5))(reply)
+
+    async with FakeServer(first_is_bad) as server:
+        broken, *others = await measure(server.endpoint, requests=3)
+    assert problem(broken) in expected
+    assert broken.output_text.startswith(text)
+    assert [problem(trace) for trace in others] == [None, None]
+
+
+async def test_a_token_of_20_mb_within_the_limits() -> None:
+    """The host has raised them: still no line is too long for its reader."""
+    raised = Limits(event_bytes=10**9, response_bytes=10**9)
+    async with FakeServer(huge_event) as bad, FakeServer(Steady(rate=1000, tokens=30)) as good:
+        large, whole = await race(bad.endpoint, good.endpoint, limits=raised)
+        (measured,) = await measure(bad.endpoint, raised)
+    assert len(large.output_text) == len(measured.output_text) == len("first") + 20_000_000
+    assert problem(whole) is None
+
+
+async def test_all_answers_together() -> None:
+    async with FakeServer(endless_answer) as server:
+        traces = await measure(server.endpoint, Limits(response_bytes=10**9, load_bytes=300_000), 4, 4)
+    assert {problem(trace) for trace in traces} == {"stream.load_too_large"}
+
+
+async def test_what_was_reported_is_not_held() -> None:
+    """As many bytes again in each of many answers, one after the other."""
+    async with FakeServer(Steady(rate=100_000, tokens=200)) as server:
+        traces = await measure(server.endpoint, Limits(load_bytes=150_000), requests=20)
+    assert {problem(trace) for trace in traces} == {None}
+
+
+async def test_a_long_answer_comes_in_parts() -> None:
+    async def long(reply: Reply) -> None:
+        await reply.begin()
+        for number in range(30):
+            await reply.event(token(f"{number:02}" + "z" * 100_000, [number]))
+        await reply.event(token("", finish="length"))
+        await reply.done()
+
+    async with FakeServer(long) as server:
+        (trace,) = await measure(server.endpoint, Limits())
+    assert problem(trace) is None
+    assert trace.token_ids == list(range(30))
+    assert [chunk.text[:2] for chunk in trace.chunks] == [f"{number:02}" for number in range(30)]
+
+
+def test_a_line_that_is_too_long_goes_without_its_content(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    event = {"event": "end", "request": 1, "finish_reason": "stop", "problem": None}
+    output.emit(event | {"speculation": {"x": "y" * LINE_LIMIT}})
+    written = json.loads(capfdbinary.readouterr().out)
+    assert written["problem"]["kind"] == "answer_too_large"
+    assert written["speculation"] is None
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_comments_and_many_events_are_no_large_event(size: int) -> None:
+    parser, data = EventParser(most=50), b": keep alive\n\ndata: x\n\nevent: y\ndata: z\r\n\r\n" * 100
+    events = [event for at in range(0, len(data), size) for event in parser.feed(data[at : at + size])]
+    assert events == [b"x", b"z"] * 100
+    with pytest.raises(StreamError):
+        parser.feed(b"data: " + b"x" * 60 + b"\n\n")
+
+
+@pytest.mark.parametrize("content", [5, ["a"], {"a": 1}])
+async def test_a_text_that_is_none(content: Any) -> None:
+    async def script(reply: Reply) -> None:
+        await begun(reply)
+        await reply.event(token("", [2]) | {"choices": [{"text": content}]})
+
+    async with FakeServer(script) as server:
+        (trace,) = await race(server.endpoint)
+    assert problem(trace) == "stream.malformed"
+    assert trace.output_text == "first"
+
+
+@pytest.mark.parametrize("ids", ["ab", [1, "b"], [1.5], [-1], [[1]], {"a": 1}])
+async def test_token_ids_that_are_none(ids: Any) -> None:
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.event(token("text", finish="stop") | {"choices": [{"text": "text", "token_ids": ids}]})
+        await reply.done()
+
+    async with FakeServer(script) as server:
+        (trace,) = await race(server.endpoint)
+    assert problem(trace) is None
+    assert trace.output_text == "text"
+    assert trace.token_ids is None
