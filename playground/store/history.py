@@ -42,7 +42,7 @@ class History:
         """Write the run and its sides as they stand."""
         with self._file.writing() as db:
             db.table("runs").insert(rows.run_row(run))
-            search.add_entry(db, run.id, run.sweep_id, run.created_at, run.preset)
+            search.add_entry(db, run.id, run.sweep_id, run.preset)
             db.table("sides").insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
 
     def save_trial(self, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]) -> None:
@@ -56,7 +56,7 @@ class History:
         history could not be used before."""
         with self._file.writing() as db:
             db.table("runs").upsert(rows.run_row(run), pk="id")
-            search.add_entry(db, run.id, run.sweep_id, run.created_at, run.preset)
+            search.add_entry(db, run.id, run.sweep_id, run.preset)
             for position, side in enumerate(run.sides):
                 db.table("sides").upsert(rows.side_row(run.id, position, side), pk=("run_id", "position"))
                 for trial in side.trials:
@@ -81,8 +81,8 @@ class History:
         return None
 
     def summaries(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
-        """Runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among targets and
-        drafts. Runs that are points of a sweep are not listed: the sweep is."""
+        """The last runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among
+        targets and drafts. Runs that are points of a sweep are not listed: the sweep is."""
         with self._file.reading() as db:
             return summaries.lines(db, search.listed(db, text, model, preset, limit))
 
@@ -200,7 +200,7 @@ def _unreadable_run(sweep: Sweep, run_id: str, point: PointRecord, error: WorkFa
 
 def _write_sweep(db: Database, sweep: Sweep) -> None:
     db.table("sweeps").upsert(rows.sweep_row(sweep), pk="id")
-    search.add_entry(db, sweep.id, None, sweep.created_at, sweep.preset)
+    search.add_entry(db, sweep.id, None, sweep.preset)
     points = (rows.point_row(sweep.id, point) for point in sweep.points)
     db.table("points").upsert_all(points, pk=("sweep_id", "number"))
 

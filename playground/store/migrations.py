@@ -166,28 +166,27 @@ def search(db: Database) -> None:
     """What lists and searches read. Earlier runs' texts and models are indexed later, a few at a time: see
     `search.py`."""
     db.table("entries").create(
-        {"number": int, "id": str, "listed": str, "created_at": str, "preset": str, "indexed": int},
+        {"number": int, "id": str, "listed": str, "preset": str, "indexed": int},
         pk="number",
-        not_null={"id", "listed", "created_at", "indexed"},
+        not_null={"id", "listed", "indexed"},
         defaults={"indexed": 0},
     )
     db.table("entries").create_index(["id"], unique=True)
-    db.table("entries").create_index(["created_at", "listed", "preset"])
     db.table("entries").create_index(["preset"])
     db.table("models").create({"id": int, "name": str}, pk="id", not_null={"name"})
     db.table("models").create_index(["name"], unique=True)
     for statement in (
         "CREATE INDEX entries_to_index ON entries (number) WHERE indexed = 0",
         "CREATE TABLE entry_models"
-        " (model_id INTEGER, number INTEGER, PRIMARY KEY (model_id, number)) WITHOUT ROWID",
+        " (number INTEGER, model_id INTEGER, PRIMARY KEY (number, model_id)) WITHOUT ROWID",
+        "CREATE INDEX entries_of_model ON entry_models (model_id, number)",
         # The words only, without the texts themselves; three letters each, so that any part of a word is found,
         # of a language without spaces too.
         "CREATE VIRTUAL TABLE texts USING fts5(text, content='', columnsize=0, tokenize='trigram')",
         "CREATE INDEX runs_running ON runs (id) WHERE status = 'running'",
         "CREATE INDEX sides_started ON sides (device, run_id) WHERE ready_after_s IS NOT NULL",
-        "INSERT OR IGNORE INTO entries (id, listed, created_at, preset)"
-        " SELECT id, coalesce(sweep_id, id),"
-        " coalesce((SELECT created_at FROM sweeps WHERE sweeps.id = sweep_id), created_at), preset FROM runs"
-        " UNION ALL SELECT id, id, created_at, preset FROM sweeps",
+        "INSERT OR IGNORE INTO entries (id, listed, preset) SELECT id, listed, preset FROM"
+        " (SELECT id, coalesce(sweep_id, id) AS listed, preset, created_at FROM runs"
+        " UNION ALL SELECT id, id, preset, created_at FROM sweeps) ORDER BY created_at",
     ):
         db.conn.execute(statement)

@@ -1,13 +1,14 @@
 """Which runs and sweeps the history lists: all, or those with a text, a model or a preset.
 
-`entries` has a row for each run and sweep, with what a list is filtered and sorted by. `listed` is the line that
-it belongs to: itself, or its sweep. Texts are found by an index (FTS5) of every three letters in a row. It is
-filled after a run has ended, a few runs at a time, since a long text takes seconds; until then the newest are
-looked through one by one.
+`entries` has a row for each run and sweep, with what a list is filtered by. Its number tells which began last, and
+`listed` is the line that it belongs to: itself, or its sweep. Texts are found by an index (FTS5) of every three
+letters in a row. It is filled after a run has ended, a few runs at a time, since a long text takes seconds; until
+then the newest are looked through one by one.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ MOST_SCANNED = 300
 MOST_FRESH = 50
 # Of a run with longer prompts and answers, this many characters are found.
 LONGEST_TEXT = 1_000_000
+# Entries of a model that are sorted at once; of a model with more, the newest are soon found one by one.
+FEW = 5000
 # A batch of the indexing holds the write lock for about a tenth of a second.
 BATCH = 200
 BATCH_CHARACTERS = 200_000
@@ -39,6 +42,9 @@ OVER = (
     " ORDER BY number DESC LIMIT ?"
 )
 
+# A part of a WHERE clause, with its values.
+Condition = tuple[str, list[Any]]
+
 
 @dataclass(frozen=True)
 class Words:
@@ -48,49 +54,66 @@ class Words:
     text: str
     models: tuple[str, ...]
 
+    def have(self, text: str, model: str) -> bool:
+        """Whether the text is among them, and the model."""
+        if text.casefold() not in self.text.casefold():
+            return False
+        return not model or any(model.casefold() in name.casefold() for name in self.models)
 
-def add_entry(db: Database, saved_id: str, sweep_id: str | None, created_at: str, preset: str | None) -> None:
+
+def add_entry(db: Database, saved_id: str, sweep_id: str | None, preset: str | None) -> None:
     """List a new run or sweep. `sweep_id`: the sweep that the run is a point of."""
-    db.conn.execute(
-        "INSERT OR IGNORE INTO entries (id, listed, created_at, preset) VALUES (?, ?,"
-        " coalesce((SELECT created_at FROM sweeps WHERE id = ?), ?), ?)",
-        [saved_id, sweep_id or saved_id, sweep_id, created_at, preset],
-    )
+    statement = "INSERT OR IGNORE INTO entries (id, listed, preset) VALUES (?, ?, ?)"
+    db.conn.execute(statement, [saved_id, sweep_id or saved_id, preset])
 
 
 def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list[str]:
-    """The ids of runs and sweeps, newest first. Raises InvalidInput for a text or model that is too long."""
+    """The ids of runs and sweeps, those that began last first. Raises InvalidInput for a text or model that is too
+    long."""
     if max(len(text), len(model)) > LONGEST_SEARCHED:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
-    where, values = ["1"], list[Any]()
-    fresh = _fresh(db) if text or model else []
-    if text:
-        indexed = "SELECT rowid FROM texts WHERE texts MATCH ?" if len(text) >= SHORTEST_INDEXED else "SELECT ?"
-        looked = fresh if len(text) >= SHORTEST_INDEXED else [*fresh, *_newest(db)]
-        numbers = [words.number for words in looked if text.casefold() in words.text.casefold()]
-        # The plus keeps SQLite walking the entries in order, instead of sorting all that were found.
-        where.append(f"+number IN ({indexed} UNION ALL SELECT value FROM json_each(?))")
-        values += [_phrase(text) if len(text) >= SHORTEST_INDEXED else None, json.dumps(numbers)]
-    if model:
-        numbers = [
-            words.number for words in fresh if any(model.casefold() in name.casefold() for name in words.models)
-        ]
-        where.append(
-            "+number IN (SELECT number FROM entry_models"
-            " WHERE model_id IN (SELECT id FROM models WHERE name LIKE ? ESCAPE '\\')"
-            " UNION ALL SELECT value FROM json_each(?))"
-        )
-        values += [_like(model), json.dumps(numbers)]
-    if preset:
-        where.append("+preset = ?")
-        values.append(preset)
-    query = f"SELECT listed FROM entries WHERE {' AND '.join(where)} ORDER BY created_at DESC, listed DESC"
+    short = 0 < len(text) < SHORTEST_INDEXED
+    looked = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
+    numbers = [words.number for words in looked if words.have(text, model)]
+    streams = [_of(db, [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])], preset)]
+    if not short:
+        streams.append(_of(db, _model(db, model) if model else [], preset, text))
     lines: dict[str, None] = {}
-    for (line,) in db.conn.execute(query, values):
+    for _, line in heapq.merge(*streams, reverse=True):
         lines[line] = None
         if len(lines) == limit:
             break
     return list(lines)
+
+
+def _of(db: Database, conditions: list[Condition], preset: str, text: str = "") -> Iterator[tuple[int, str]]:
+    """Number and line of the entries that meet the conditions, the last first, as far as they are consumed."""
+    if preset:
+        conditions = [*conditions, ("preset = ?", [preset])]
+    tables, order = "entries", "number"
+    if text:
+        # Driven by the index of texts, which can be read from its end.
+        tables, order = "texts CROSS JOIN entries ON number = texts.rowid", "texts.rowid"
+        conditions = [("texts MATCH ?", [_phrase(text)]), *conditions]
+    where = " AND ".join(condition for condition, _ in conditions) or "1"
+    values = [value for _, bound in conditions for value in bound]
+    query = f"SELECT number, listed FROM {tables} WHERE {where} ORDER BY {order} DESC"
+    yield from db.conn.execute(query, values)
+
+
+def _model(db: Database, model: str) -> list[Condition]:
+    """What an entry of such a model meets: it is among a few, or else each is looked at."""
+    like = "SELECT id FROM models WHERE name LIKE ? ESCAPE '\\'"
+    models = json.dumps([number for (number,) in db.conn.execute(like, [_like(model)])])
+    some = "SELECT number FROM entry_models WHERE model_id IN (SELECT value FROM json_each(?)) LIMIT ?"
+    numbers = [number for (number,) in db.conn.execute(some, [models, FEW + 1])]
+    if len(numbers) <= FEW:
+        return [("+number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
+    each = (
+        "EXISTS (SELECT 1 FROM entry_models WHERE entry_models.number = entries.number"
+        " AND model_id IN (SELECT value FROM json_each(?)))"
+    )
+    return [(each, [models])]
 
 
 def limits(db: Database, text: str, model: str) -> Message | None:
@@ -125,7 +148,7 @@ def index(db: Database, batch: Iterable[Words]) -> None:
         for name in words.models:
             db.conn.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", [name])
             db.conn.execute(
-                "INSERT OR IGNORE INTO entry_models SELECT id, ? FROM models WHERE name = ?", [words.number, name]
+                "INSERT OR IGNORE INTO entry_models SELECT ?, id FROM models WHERE name = ?", [words.number, name]
             )
 
 
@@ -135,7 +158,7 @@ def _fresh(db: Database) -> list[Words]:
 
 
 def _newest(db: Database) -> list[Words]:
-    query = "SELECT number, id FROM entries ORDER BY created_at DESC, listed DESC LIMIT ?"
+    query = "SELECT number, id FROM entries ORDER BY number DESC LIMIT ?"
     return [_words(db, row) for row in list(db.query(query, [MOST_SCANNED]))]
 
 

@@ -388,8 +388,8 @@ def test_a_failed_write_changes_nothing(history: History) -> None:
 
 def test_newest_first_and_what_a_line_tells(history: History) -> None:
     saved(history, run("r1", created_at="2026-11-01T00:00:00+00:00", preset="p"))
-    saved(history, run("r3", created_at="2026-11-03T00:00:00+00:00"))
     saved(history, run("r2", created_at="2026-11-02T00:00:00+00:00", preset="q"))
+    saved(history, run("r3", created_at="2026-11-03T00:00:00+00:00"))
     found = history.summaries()
     assert [summary.id for summary in found] == ["r3", "r2", "r1"]
     assert found[2].labels == ("A", "B")

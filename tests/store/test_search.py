@@ -60,8 +60,12 @@ def test_any_part_of_a_text_is_found(history: History, text: str, lines: list[st
     assert ids(history, text=text) == lines
 
 
+@pytest.mark.parametrize("few", [0, 1])
 @pytest.mark.parametrize("filled", [False, True])
-def test_any_part_of_a_models_name_is_found(history: History, filled: bool) -> None:
+def test_any_part_of_a_models_name_is_found(
+    history: History, filled: bool, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "FEW", few)
     saved(history, run(status="done"))
     if filled:
         indexed(history)
@@ -69,12 +73,19 @@ def test_any_part_of_a_models_name_is_found(history: History, filled: bool) -> N
     assert ids(history, model="owner/draftx") == []
 
 
-def test_filters_are_combined(history: History) -> None:
+@pytest.mark.parametrize("few", [0, 10])
+def test_filters_are_combined(history: History, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "FEW", few)
     saved(history, answered("r1", "same words", preset="p"))
     saved(history, answered("r2", "same words"))
     indexed(history)
     assert ids(history, text="same words") == ["r2", "r1"]
     assert ids(history, text="same words", preset="p", model="target") == ["r1"]
+    assert ids(history, text="same words", preset="p", model="no target") == []
+    # One of them is not indexed yet.
+    saved(history, answered("r3", "same words", preset="p"))
+    assert ids(history, text="same words", preset="p", model="target") == ["r3", "r1"]
+    assert [line.id for line in history.summaries(text="same words", limit=2)] == ["r3", "r2"]
 
 
 def test_a_run_under_way_is_found_and_indexed_when_it_is_over(history: History) -> None:
