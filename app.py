@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def serve(config: Config, ended: threading.Event) -> None:
-    """Serve the page until `ended`. Raises InvalidInput for an address or a history that can't be used."""
+    """Serve the page until `ended`. Raises InvalidInput for an address that can't be used."""
     # Gradio reads where its files go when it is imported.
     from playground.ui.page import build
     from playground.ui.server.server import Server, listen, served
