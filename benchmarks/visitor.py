@@ -65,17 +65,25 @@ class Visitor:
 
         Raises httpx.HTTPStatusError where the press itself is refused.
         """
-        index = await self.send(button, event)
-        return await self.answer(index)
+        dependency, body = self._pressed(button, event)
+        if dependency["queue"]:
+            return await self.answer(await self.send(button, event))
+        output = (await self.client.post(f"{API}/run/predict", json=body)).raise_for_status().json()
+        return {"msg": "process_completed", "success": True, "output": output}
 
     async def send(self, button: str, event: str = "click") -> str:
-        """Press a button. Returns the id of the event, whose answer `answer` waits for."""
+        """Press a button whose event goes into the queue. Returns the event's id, for `answer`."""
+        _, body = self._pressed(button, event)
+        answer = (await self.client.post(f"{API}/queue/join", json=body)).raise_for_status()
+        return str(answer.json()["event_id"])
+
+    def _pressed(self, button: str, event: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The event that pressing it means, and the body of its request."""
         target = [self._component(button), event]
         dependency = next(item for item in self._events if target in item["targets"])
         state = {"fn_index": dependency["id"], "session_hash": self.session, "trigger_id": target[0]}
-        body = {**state, "data": [self._values.get(number) for number in dependency["inputs"]], "event_data": None}
-        answer = (await self.client.post(f"{API}/queue/join", json=body)).raise_for_status()
-        return str(answer.json()["event_id"])
+        values = [self._values.get(number) for number in dependency["inputs"]]
+        return dependency, {**state, "data": values, "event_data": None}
 
     async def answer(self, event_id: str) -> dict[str, Any]:
         """The message that completes the event; those of its progress are skipped."""

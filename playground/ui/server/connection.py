@@ -14,6 +14,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # Seconds in which a request's head, and its body, must have arrived. An upload takes a slow line minutes.
 HEAD_S, BODY_S = 10.0, 300.0
+# Seconds for an answer under way when the server closes: an open page holds some open all the time.
+CLOSE_S = 0.5
 # Connections whose request is not complete; beyond that the oldest of them is closed.
 MOST_WAITING = 256
 # Connections altogether, and file descriptors that are left for everything else.
@@ -72,6 +74,10 @@ class Connection(HttpToolsProtocol):
             self._done_waiting()
         elif self not in self.waiting or in_head != self._in_head:
             self._wait(in_head)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self.loop.call_later(CLOSE_S, self._give_up)
 
     def _wait(self, in_head: bool) -> None:
         self._done_waiting()

@@ -22,8 +22,8 @@ from playground.ui.shared.labels import I18N
 from .connection import Connection, places
 from .gate import Gate
 
-# Seconds for answers under way when the server closes: an open page holds some open all the time.
-CLOSE_S = 1
+# Seconds after which what is still going on is given up when the server closes.
+CLOSE_S = 2
 
 
 class Server:
@@ -43,10 +43,14 @@ class Server:
         self._thread.start()
         self.url = _url(sockets[0])
 
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """End the server, and every answer under way."""
         self._server.should_exit = True
-        self._thread.join(timeout=2 * CLOSE_S + 1)
+        self._thread.join(timeout=CLOSE_S + 1)
 
 
 def served(host: Host, page: gr.Blocks) -> ASGIApp:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 import gradio as gr
 import httpx
 import pytest
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from playground.config import Config
@@ -147,3 +148,29 @@ def test_gradio_tells_nothing_before_the_login(site: Server) -> None:
         assert client.post("/gradio_api/upload", files=upload).status_code == 200
         foreign = {"origin": "https://evil.example"}
         assert client.post("/gradio_api/upload", files=upload, headers=foreign).status_code == 403
+
+
+def test_an_open_page_does_not_keep_the_server_from_closing(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its heartbeat is an answer that never ends."""
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        async def beats() -> AsyncIterator[bytes]:
+            while True:
+                yield b"beat\n"
+                await asyncio.sleep(0.01)
+
+        if scope["type"] == "http":
+            await StreamingResponse(beats())(scope, receive, send)
+
+    server = Server(listen(config.host, 0), endless)
+    with httpx.stream("GET", server.url) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "beat"
+        server.close()
+        with pytest.raises(httpx.TransportError):
+            for _ in lines:
+                pass
+    assert not server.is_running
+    assert caplog.text == ""
