@@ -51,6 +51,12 @@ class Visitor:
             if elem_id := component["props"].get("elem_id"):
                 self._ids[elem_id] = component["id"]
 
+    def again(self) -> Visitor:
+        """Another browser session with the same page open."""
+        other = Visitor(str(self.client.base_url), headers=self.client.headers)
+        other._values, other._ids, other._events = dict(self._values), self._ids, self._events
+        return other
+
     def fill(self, **fields: object) -> None:
         """Set fields by their HTML ids, with underscores for the dashes: `side0_label`, `asked_prompt`."""
         for name, value in fields.items():

@@ -87,9 +87,8 @@ async def probed(url: str, stopped: asyncio.Event) -> list[float]:
     return taken
 
 
-async def pressing(url: str) -> None:
-    async with Visitor(url, timeout_s=60) as visitor:
-        await visitor.arrive()
+async def pressing(visitor: Visitor) -> None:
+    async with visitor:
         await visitor.press("sweep-plan")
 
 
@@ -109,14 +108,15 @@ async def main(visitors: int, seconds: float) -> None:
             child = await asyncio.create_subprocess_exec(
                 *command, "--visitors", str(visitors), cwd=ROOT, stdout=asyncio.subprocess.PIPE
             )
+            pressed = [owner.again() for _ in range(OTHERS)]
             stopped = asyncio.Event()
             probe = asyncio.create_task(probed(url, stopped))
             await asyncio.sleep(seconds)
             stopped.set()
             taken = await probe
-            others = [asyncio.create_task(pressing(url)) for _ in range(OTHERS)]
+            others = [asyncio.create_task(pressing(visitor)) for visitor in pressed]
             # Until they have pressed.
-            await asyncio.sleep(2)
+            await asyncio.sleep(0.5)
             began = time.monotonic()
             await owner.press("stop")
             heard = time.monotonic() - began

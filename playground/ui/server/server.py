@@ -20,6 +20,7 @@ from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
 
 from .connection import Connection, places
+from .front_page import FrontPage
 from .gate import Gate
 
 # Seconds after which what is still going on is given up when the server closes.
@@ -79,7 +80,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         cookies = (f"access-token{kind}-{mounted.cookie_id}" for kind in ("", "-unsecure"))
         return mounted.auth is None or any(request.cookies.get(name) in mounted.tokens for name in cookies)
 
-    return Gate(site, host.config, is_known)
+    return Gate(FrontPage(site, is_known), host.config, is_known)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

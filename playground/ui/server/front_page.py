@@ -1,0 +1,60 @@
+"""The page's HTML, made once: Gradio copies and renders all components for each visitor, which takes tens of
+milliseconds of a processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# What the HTML depends on: the address under which the visitor knows the page, and how it is packed.
+HEADERS = ("host", "x-forwarded-host", "x-forwarded-proto")
+# Addresses are few; a visitor who makes up others gets no more room.
+MOST = 16
+
+
+class FrontPage:
+    """ASGI middleware around what `is_known` distinguishes: those who have logged in, and those who have not."""
+
+    def __init__(self, app: ASGIApp, is_known: Callable[[HTTPConnection], bool]) -> None:
+        self._app = app
+        self._is_known = is_known
+        self._made: dict[Hashable, list[Message]] = {}
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"], scope["query_string"]) != ("GET", "/", b""):
+            await self._app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        packed = "br" in request.headers.get("accept-encoding", "")
+        key = (*map(request.headers.get, HEADERS), scope["scheme"], packed, self._is_known(request))
+        async with self._making:
+            made = self._made.get(key)
+            if made is None:
+                made = await self._make(scope, receive)
+                if _is_for_all(made[0]):
+                    self._made[key] = made
+                    if len(self._made) > MOST:
+                        del self._made[next(iter(self._made))]
+        for message in made:
+            # What sends it may change it.
+            await send({**message})
+
+    async def _make(self, scope: Scope, receive: Receive) -> list[Message]:
+        made: list[Message] = []
+
+        async def take(message: Message) -> None:
+            made.append(message)
+
+        await self._app(scope, receive, take)
+        return made
+
+
+def _is_for_all(start: Message) -> bool:
+    """Whether the answer, of which this is the start, may go to another visitor, too."""
+    return start["status"] == 200 and "set-cookie" not in Headers(raw=start["headers"])
