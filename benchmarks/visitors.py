@@ -148,6 +148,7 @@ if __name__ == "__main__":
     parser.add_argument("--follow", nargs=2, metavar=("URL", "RUN"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.follow:
-        asyncio.run(follow(*options.follow, options.visitors))
+        address, run = options.follow
+        asyncio.run(follow(address, run, options.visitors))
     else:
         asyncio.run(main(options.visitors, options.seconds))

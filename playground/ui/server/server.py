@@ -22,6 +22,7 @@ from playground.ui.shared.labels import I18N
 from .connection import Connection, places
 from .front_page import FrontPage
 from .gate import Gate
+from .sessions import Sessions
 
 # Seconds after which what is still going on is given up when the server closes.
 CLOSE_S = 2
@@ -75,6 +76,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         mcp_server=False,
     )
     mounted: gr.routes.App = site.routes[-1].app  # type: ignore[attr-defined]
+    mounted.state_holder = Sessions(page)
 
     def is_known(request: HTTPConnection) -> bool:
         cookies = (f"access-token{kind}-{mounted.cookie_id}" for kind in ("", "-unsecure"))
