@@ -11,7 +11,7 @@ import httpx
 from playground.domain.errors import WorkFailed
 from playground.domain.spec.workload import ChatMessage, Sampling
 
-from .endpoint import Capabilities, Endpoint
+from .endpoint import Capabilities, Endpoint, TooLarge
 from .sse import EventParser, StreamError, payload
 
 TIMEOUT_S = 120.0
@@ -55,6 +55,8 @@ async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabil
             accepted, answer = await requests.accepted()
             salts = "cache_salt" in accepted and not await requests.ignores_salt(accepted, answer)
             max_model_len = await _max_model_len(client, endpoint.model)
+        except TooLarge as error:
+            raise WorkFailed("stream.answer_too_large", detail=str(error)) from error
         except httpx.HTTPError as error:
             raise WorkFailed("stream.connect", detail=str(error) or type(error).__name__) from error
     choices = [choice for event in answer.events for choice in event.get("choices") or ()]
@@ -115,7 +117,7 @@ class _Requests:
         response = await self.client.post(self.endpoint.path, json=body)
         if response.status_code != 200:
             return _Answer(response.status_code, [], self.endpoint.without_key(response.text)[:300])
-        return _Answer(200, _events(response.content))
+        return _Answer(200, _events(response.content, self.endpoint))
 
 
 def _checked(answer: _Answer) -> _Answer:
@@ -124,13 +126,13 @@ def _checked(answer: _Answer) -> _Answer:
     return answer
 
 
-def _events(content: bytes) -> list[dict[str, Any]]:
+def _events(content: bytes, endpoint: Endpoint) -> list[dict[str, Any]]:
     parser = EventParser()
     try:
         events = map(payload, (*parser.feed(content), *parser.end()))
         return [event for event in events if event is not None]
     except StreamError as error:
-        raise WorkFailed(f"stream.{error.kind}", detail=error.detail) from error
+        raise WorkFailed(f"stream.{error.kind}", detail=endpoint.without_key(error.detail)) from error
 
 
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:
@@ -139,6 +141,6 @@ async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:
         response = await client.get("/models")
         entries = response.json()["data"] if response.status_code == 200 else []
         lengths = [entry.get("max_model_len") for entry in entries if entry.get("id") == model]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return lengths[0] if lengths and isinstance(lengths[0], int) else None

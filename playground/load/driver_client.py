@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from playground.domain.limits import DEFAULTS, Limits
@@ -86,7 +86,10 @@ class RaceLoad(_DriverRun):
             case "sent":
                 trace.sent_ms = event["at"]
             case "chunk":
-                trace.chunks.append(_chunk(event["ms"], event["tokens"], event["text"], event["token_ids"]))
+                text = event["text"]
+                if self._endpoints[index].headers:
+                    (text,) = self._endpoints[index].keyless([text], ended=False)
+                trace.chunks.append(_chunk(event["ms"], event["tokens"], text, event["token_ids"]))
             case "end":
                 _end(trace, event, self._endpoints[index])
         return index
@@ -167,7 +170,10 @@ def _chunk(ms: float, tokens: int | None, text: str, ids: list[int] | None) -> C
 
 
 def _end(trace: RequestTrace, event: dict[str, Any], endpoint: Endpoint) -> None:
-    trace.finish_reason = event["finish_reason"]
+    trace.finish_reason = endpoint.without_key(event["finish_reason"]) if event["finish_reason"] else None
+    if endpoint.headers:
+        texts = endpoint.keyless([chunk.text for chunk in trace.chunks])
+        trace.chunks = [replace(chunk, text=text) for chunk, text in zip(trace.chunks, texts, strict=True)]
     trace.prompt_tokens = event["prompt_tokens"]
     trace.output_tokens = event["output_tokens"]
     trace.steps = _steps(event["speculation"])

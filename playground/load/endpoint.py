@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import httpx
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
+from playground.domain.limits import DEFAULTS
 from playground.domain.spec.settings import Api
 from playground.domain.spec.workload import Conversation, Sampling
 from playground.domain.url import BaseUrl, without_secrets
 
 # Up to so many characters of a key may stay in a text: they reveal nothing.
 CUT_KEY = 4
+# In an answer, a shorter key is not looked for.
+SHORTEST_SECRET = 8
 PATHS: dict[Api, str] = {"chat": "/chat/completions", "completions": "/completions"}
 
 
@@ -93,13 +98,16 @@ class Endpoint:
 
     def without_key(self, text: str) -> str:
         """`text` without this endpoint's key: some servers repeat a key that they refuse."""
-        for value in self.headers.values():
-            key = value.removeprefix("Bearer ")
-            text = text.replace(key, "…")
-            # A message that is cut short may end within it.
-            cut = next((n for n in range(len(key), CUT_KEY, -1) if text.endswith(key[:n])), 0)
-            text = text[: len(text) - cut]
-        return text
+        return "".join(_without(self._keys, [text], ended=True))
+
+    def keyless(self, pieces: Sequence[str], *, ended: bool = True) -> list[str]:
+        """The pieces of an answer without this endpoint's key, also where it is spread over several; of an answer
+        that has ended, without the beginning of a key at its end. A short key may be a word, and stays."""
+        return _without([key for key in self._keys if len(key) >= SHORTEST_SECRET], pieces, ended)
+
+    @property
+    def _keys(self) -> list[str]:
+        return [value.removeprefix("Bearer ") for value in self.headers.values()]
 
     def as_curl(self, body: Mapping[str, Any]) -> str:
         """The request as a curl command, in which an environment variable stands for the key."""
@@ -109,12 +117,13 @@ class Endpoint:
 
     def client(self, timeout_s: float, at_once: int | None = None) -> httpx.AsyncClient:
         """A client for requests beside the measuring process, at most `at_once` at a time. Each opens a
-        connection, since a server may close an idle one without notice. Like the driver it uses no proxies."""
+        connection, since a server may close an idle one without notice. Like the driver it uses no proxies. An
+        answer above the limit of `response_bytes` raises TooLarge."""
         limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
         return httpx.AsyncClient(
             base_url=self.url,
-            transport=httpx.AsyncHTTPTransport(uds=self.uds, limits=limits),
-            headers=dict(self.headers),
+            transport=_Bounded(uds=self.uds, limits=limits),
+            headers={**self.headers, "Accept-Encoding": "identity"},
             timeout=httpx.Timeout(timeout_s, pool=None),
             trust_env=False,
         )
@@ -166,6 +175,54 @@ class Endpoint:
     def new_salt(self, salted: bool) -> str | None:
         """A prefix-cache salt; without one, a prompt seen before is served from the engine's prefix cache."""
         return uuid.uuid4().hex if salted and self.capabilities.cache_salt else None
+
+
+class TooLarge(httpx.ReadError):
+    """An answer has more bytes than its text says."""
+
+
+class _Bounded(httpx.AsyncHTTPTransport):
+    """Raises TooLarge for an answer of too many bytes, and DecodingError for one that grows when it is read."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx.DecodingError(f"Content-Encoding: {response.headers['Content-Encoding'][:60]}")
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _Counted(response.stream)
+        return response
+
+
+class _Counted(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for block in self._stream:
+            size += len(block)
+            if size > DEFAULTS.response_bytes:
+                raise TooLarge(f"{DEFAULTS.response_bytes:,}")
+            yield block
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _without(keys: Sequence[str], pieces: Sequence[str], ended: bool) -> list[str]:
+    """The pieces of a text, with an ellipsis for each key in it; if it has ended, without the part of a key at its
+    end."""
+    whole = "".join(pieces)
+    letters = list(whole)
+    for key in keys:
+        for match in re.finditer(re.escape(key), whole):
+            letters[slice(*match.span())] = ["…", *[""] * (len(key) - 1)]
+        # A text that is cut short may end within it.
+        cut = next((n for n in range(len(key) - 1, CUT_KEY, -1) if ended and whole.endswith(key[:n])), 0)
+        letters[len(whole) - cut :] = [""] * cut
+    ends = accumulate(map(len, pieces))
+    return ["".join(letters[end - len(piece) : end]) for piece, end in zip(pieces, ends, strict=True)]
 
 
 def _address(base_url: str) -> BaseUrl:

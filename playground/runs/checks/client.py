@@ -44,7 +44,9 @@ class AnswerClient:
             response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
         except httpx.HTTPError:
             return None
-        return response.content if response.status_code == httpx.codes.OK else None
+        if response.status_code != httpx.codes.OK:
+            return None
+        return "".join(self.endpoint.keyless([response.content.decode(errors="replace")])).encode()
 
 
 async def together(jobs: Sequence[Coroutine[Any, Any, T]], on_progress: OnProgress) -> list[T]:
