@@ -10,13 +10,14 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
 from playground.domain.errors import InvalidInput
-from playground.domain.limits import DEFAULTS, Limits
+from playground.domain.limits import DEFAULTS, MOST, Limits
 from playground.domain.url import BaseUrl
+from playground.domain.validation import nearest_of
 
 NumberT = TypeVar("NumberT", int, float)
 
@@ -147,14 +148,25 @@ def _parse_list(kind: str, items: list[str]) -> object:
             pairs = (item.split("=", 1) for item in items)
             return {key.strip(): Path(path.strip()) for key, path in pairs}
         case "LIMITS":
-            changes = (item.split("=", 1) for item in items)
-            return Limits.of((name.strip(), number.strip()) for name, number in changes)
+            return replace(DEFAULTS, **dict(_limit(item) for item in items))
         case "ENDPOINTS" | "ORIGINS":
             return tuple(BaseUrl.parse(item) for item in items)
         case "ENDPOINT_KEYS":
             return dict(_endpoint_key(item) for item in items)
         case _:
             return tuple(items)
+
+
+def _limit(text: str) -> tuple[str, int]:
+    """Parse NAME=NUMBER."""
+    name, number = map(str.strip, text.split("=", 1))
+    names = [field.name for field in fields(Limits)]
+    if name not in names:
+        raise InvalidInput("limits.unknown", name=name, nearest=nearest_of(name, names))
+    whole = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST))
+    if not whole or not 1 <= int(number) <= MOST:
+        raise InvalidInput("limits.bad_value", name=name, value=number, most=MOST)
+    return name, int(number)
 
 
 def _endpoint_key(text: str) -> tuple[BaseUrl, str]:

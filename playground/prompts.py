@@ -19,7 +19,8 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from playground.domain.errors import InvalidInput
-from playground.domain.limits import DEFAULTS, Limits, check_prompts
+from playground.domain.limit_checks import check_prompts
+from playground.domain.limits import DEFAULTS, Limits
 from playground.domain.message import Message
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.workload import ChatMessage, Conversation, Prompt, Workload

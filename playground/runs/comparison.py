@@ -12,7 +12,7 @@ from datetime import datetime
 from playground import prompts
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.limits import check_run
+from playground.domain.limit_checks import check_run
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Status
 from playground.domain.spec.case import Side

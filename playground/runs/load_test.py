@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from playground import prompts
 from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
-from playground.domain.limits import Limits, check_prompts, requests_of
+from playground.domain.limit_checks import check_prompts, requests_of
+from playground.domain.limits import Limits
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling

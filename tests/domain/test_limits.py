@@ -9,7 +9,8 @@ import pytest
 from playground import presets, prompts
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.limits import Limits, check_prompts, check_run, requests_of
+from playground.domain.limit_checks import check_prompts, check_run, requests_of
+from playground.domain.limits import Limits
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.case import Side
 from playground.domain.spec.load_profile import ConcurrencyProfile, LoadProfile, RateProfile
