@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from .framing import Framing, may_end
-from .timed_request import TimedRequest
+from .timed_request import TimedRequest, taken
 
 CONNECT_TIMEOUT_S = 10
 
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         fits = request.add(now, data)
         owner = self._owner
         owner.last_byte = now
-        owner.held += len(data)
+        owner.held += taken(data)
         if owner.held > owner.most_held and not owner.make_room():
             request.end("load_too_large", f"{owner.most_held:,}")
             fits = False

@@ -9,7 +9,7 @@ HEAD_END = b"\r\n\r\n"
 TERMINATOR = b"\r\n0\r\n\r\n"
 # A longer head is none that we know.
 HEAD_BYTES = 65_536
-LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,18})", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 CLOSE = re.compile(rb"^HTTP/1\.0|\r\nconnection:[^\r]*close", re.IGNORECASE)
 

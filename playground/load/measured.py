@@ -105,7 +105,8 @@ class ScheduledLoad:
                 self._make_free()
                 return
             self._send(self._recording(planned), self._free[-1])
-            self._next = next(self._schedule, None)
+            # Where only time ends the load, the limit may come first.
+            self._next = next(self._schedule, None) if self._count < self._limits["run_requests"] else None
         if not (self._running or self._again):
             self.ended.set()
 

@@ -31,7 +31,7 @@ class StreamReader:
     `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it.
     """
 
-    def __init__(self, event_bytes: float = inf) -> None:
+    def __init__(self, event_bytes: float = inf, output_tokens: float = inf) -> None:
         self.finish_reason: str | None = None
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
@@ -39,6 +39,7 @@ class StreamReader:
         self.finished = False
         self._parser = httptools.HttpResponseParser(self)
         self._events = EventParser(event_bytes)
+        self._most_tokens = output_tokens
         self._error_body = b""
         self._complete = False
         self._now = 0.0
@@ -105,6 +106,9 @@ class StreamReader:
         if isinstance(usage := event.get("usage"), dict):
             counted = as_count(usage.get("completion_tokens"))
             if counted is not None:
+                if counted > self._most_tokens:
+                    # Lists of a length that nothing but a number vouches for would follow.
+                    raise StreamError("too_many_tokens", f"{self._most_tokens:,}")
                 self.output_tokens = counted
                 prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
                 if prompt_tokens != self.prompt_tokens:

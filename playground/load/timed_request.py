@@ -14,6 +14,13 @@ AT_ONCE = 32
 # Of an event's deltas: characters and token ids, and about what the numbers of each delta take.
 PART_SIZE = 500_000
 DELTA_SIZE = 40
+# What a block takes beside its bytes: its time, and the objects around both.
+BLOCK_SIZE = 128
+
+
+def taken(block: bytes) -> int:
+    """What a block takes in memory, in bytes: an answer may come one byte at a time."""
+    return len(block) + BLOCK_SIZE
 
 
 class TimedRequest:
@@ -26,7 +33,7 @@ class TimedRequest:
         self.payload = payload
         self.sent = 0.0
         self.blocks: list[tuple[float, bytes]] = []
-        # Bytes of all blocks, also of those that were released.
+        # What all blocks take, also those that were released.
         self.size = 0
         self.retried = False
         # Why it ended early.
@@ -34,7 +41,7 @@ class TimedRequest:
         # The error in its bytes.
         self._fault: tuple[str, str] | None = None
         self._most = limits["response_bytes"]
-        self._reader = StreamReader(limits["event_bytes"])
+        self._reader = StreamReader(limits["event_bytes"], limits["output_tokens"])
         self._read = 0
 
     @property
@@ -45,7 +52,7 @@ class TimedRequest:
     def add(self, at: float, block: bytes) -> bool:
         """Take a block that has arrived. False, and why it ends here, if the answer has become too large."""
         self.blocks.append((at, block))
-        self.size += len(block)
+        self.size += taken(block)
         if self.size > self._most:
             self.end("answer_too_large", f"{self._most:,}")
         return self.size <= self._most

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.fake_server import FakeServer, Reply, Steady, role, token
+from support.fake_server import FakeServer, Reply, Steady, payload, role, token
 
 from playground.domain.limits import Limits
 from playground.domain.record.traces import RequestTrace
@@ -204,3 +204,34 @@ async def test_token_ids_that_are_none(ids: Any) -> None:
     assert problem(trace) is None
     assert trace.output_text == "text"
     assert trace.token_ids is None
+
+
+async def absurd_count(reply: Reply) -> None:
+    await begun(reply)
+    await reply.event(token("second", completion_tokens=200_000_000))
+    await reply.event(payload({}, finish="stop", completion_tokens=200_000_001))
+    await reply.done()
+
+
+async def test_a_count_of_200_million_tokens() -> None:
+    """Once 5 GB, for a list of as many inter-token latencies."""
+    async with FakeServer(absurd_count) as bad, FakeServer(Steady(rate=1000, tokens=5)) as good:
+        counted, whole = await race(bad.endpoint, good.endpoint)
+        (measured,) = await measure(bad.endpoint)
+    assert [problem(trace) for trace in (counted, whole, measured)] == [
+        "stream.too_many_tokens",
+        None,
+        "stream.too_many_tokens",
+    ]
+    assert counted.output_text == measured.output_text == "first"
+
+
+async def test_where_only_time_ends_the_load_the_limit_does() -> None:
+    profile = ConcurrencyProfile(concurrency=4, duration_s=3600)
+    prompts = [Prompt(conversation=CONVERSATION)]
+    async with FakeServer(Steady(rate=100_000, tokens=1)) as server:
+        load = MeasuredLoad(server.endpoint, prompts, Sampling(), profile, 0, 30, limits=Limits(run_requests=10))
+        async with asyncio.timeout(60):
+            async for _ in load.run():
+                pass
+    assert len(load.in_order) == 10

@@ -6,11 +6,13 @@ taken for a token, nor for an engine step.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
+from math import fsum
 from operator import add
 from statistics import fmean, quantiles
 from typing import Annotated
@@ -49,15 +51,35 @@ class Distribution:
         cuts = quantiles(values, n=100, method="inclusive")
         return cls(fmean(values), cuts[49], cuts[89], cuts[94], cuts[98], len(values))
 
+    @classmethod
+    def of_repeated(cls, values: Sequence[tuple[float, int]]) -> Distribution | None:
+        """The distribution of values that each occur so many times, by `of`'s definitions. What an endpoint counts
+        may be any number: the values are not written out."""
+        ordered = sorted((value, count) for value, count in values if count)
+        if not ordered:
+            return None
+        ends = list(accumulate(count for _, count in ordered))
+        n = ends[-1]
+
+        def at(percent: int) -> float:
+            index, rest = divmod((n - 1) * percent, 100)
+            low = ordered[bisect_right(ends, index)][0]
+            high = ordered[bisect_right(ends, min(index + 1, n - 1))][0]
+            return (low * (100 - rest) + high * rest) / 100
+
+        mean = fsum(value * count for value, count in ordered) / n
+        return cls(mean, at(50), at(90), at(95), at(99), n)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """One request's figures, in milliseconds. `approximate` marks a TPOT taken from the final usage alone."""
+    """One request's figures, in milliseconds. `itl_ms`: for each chunk after the first the time that each of its
+    tokens took, and how many there are. `approximate` marks a TPOT taken from the final usage alone."""
 
     ttft_ms: float | None
     tpot_ms: float | None
     e2el_ms: float | None
-    itl_ms: tuple[float, ...] | None
+    itl_ms: tuple[tuple[float, int], ...] | None
     chunk_gap_ms: tuple[float, ...]
     output_tokens: int | None
     approximate: bool = False
@@ -75,13 +97,13 @@ def request_figures(trace: RequestTrace) -> RequestFigures:
     first, last = chunks[0], chunks[-1]
     gaps = tuple(b.ms - a.ms for a, b in pairwise(chunks))
     counts = [chunk.tokens for chunk in chunks if chunk.tokens is not None]
-    itl: tuple[float, ...] | None = None
+    itl: tuple[tuple[float, int], ...] | None = None
     approximate = len(counts) < len(chunks)
     if approximate:
         after_first = (trace.output_tokens or 0) - 1
     else:
         after_first = sum(counts[1:])
-        itl = tuple(gap / count for gap, count in zip(gaps, counts[1:], strict=True) for _ in range(count))
+        itl = tuple((gap / count, count) for gap, count in zip(gaps, counts[1:], strict=True) if count)
     tpot = (last.ms - first.ms) / after_first if after_first > 0 else None
     return RequestFigures(first.ms, tpot, last.ms, itl, gaps, trace.counted_tokens, approximate)
 
@@ -224,7 +246,7 @@ def _figures(
         tpot_ms=Distribution.of(_known(figures.tpot_ms for figures in per_request)),
         itl_ms=None
         if any(figures.itl_ms is None for figures in streamed)
-        else Distribution.of([gap for figures in streamed for gap in figures.itl_ms or ()]),
+        else Distribution.of_repeated([gap for figures in streamed for gap in figures.itl_ms or ()]),
         chunk_gap_ms=Distribution.of([gap for figures in per_request for gap in figures.chunk_gap_ms]),
         e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in per_request)),
         output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,

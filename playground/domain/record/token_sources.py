@@ -12,6 +12,9 @@ from itertools import accumulate
 
 from playground.domain.record.traces import RequestTrace, StepArrays
 
+# A server may count any number of tokens in a chunk or step: longer lists of flags are not made.
+MOST_TOKENS = 2**20
+
 
 def estimated_origins(chunk_sizes: Sequence[int]) -> list[bool]:
     """One flag a token, True: accepted draft. The first chunk is the prefill's: never a draft."""
@@ -25,7 +28,8 @@ def estimated_in_chunk(index: int, size: int) -> list[bool]:
 
 
 def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool] | None:
-    """One flag a token from the per-step arrays, or None where they leave more than one possibility.
+    """One flag a token from the per-step arrays, or None where they leave more than one possibility, or more than
+    MOST_TOKENS tokens.
 
     The verification steps alone may account for every token; or each chunk is one step; else the steps are laid
     over chunks of which some hold several.
@@ -33,6 +37,8 @@ def settled_origins(chunk_sizes: Sequence[int], steps: StepArrays) -> list[bool]
     total = sum(chunk_sizes)
     if total == 0:
         return []
+    if max(total, sum(steps.accepted)) > MOST_TOKENS:
+        return None
     origins = [False]
     ends = {1}
     for count in steps.accepted:
@@ -102,10 +108,11 @@ def _fillings(
 
 
 def token_origins(trace: RequestTrace, speculates: bool) -> tuple[list[bool] | None, bool]:
-    """Flags a token (True: accepted draft) and whether they are settled; None where tokens aren't counted."""
+    """Flags a token (True: accepted draft) and whether they are settled; None where tokens aren't counted, or are
+    more than MOST_TOKENS."""
     sizes = [chunk.tokens for chunk in trace.chunks]
     known = [size for size in sizes if size is not None]
-    if not speculates or len(known) < len(sizes):
+    if not speculates or len(known) < len(sizes) or sum(known) > MOST_TOKENS:
         return None, False
     if trace.steps is not None:
         settled = settled_origins(known, trace.steps)

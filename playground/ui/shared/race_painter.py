@@ -8,7 +8,7 @@ from typing import Any
 from playground.config import Config
 from playground.domain.record.metrics import request_figures
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.record.token_sources import estimated_in_chunk, token_origins
+from playground.domain.record.token_sources import MOST_TOKENS, estimated_in_chunk, token_origins
 from playground.domain.record.traces import Chunk, RequestTrace
 from playground.i18n import Locale, say, say_message
 from playground.models import folders
@@ -139,7 +139,7 @@ class _Answer:
         trace = self._side.requests[0]
         for chunk in trace.chunks[self._chunks_done :]:
             # Without a count of tokens, the sources of this chunk's and all later tokens are unknown.
-            self._counted = self._counted and chunk.tokens is not None
+            self._counted = self._counted and chunk.tokens is not None and chunk.tokens <= MOST_TOKENS
             flags = estimated_in_chunk(self._chunks_done, chunk.tokens or 0) if self._counted else []
             self._flags += flags
             self._add(chunk, flags)

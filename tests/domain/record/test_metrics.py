@@ -17,7 +17,8 @@ from playground.domain.record.metrics import (
     trace_figures,
 )
 from playground.domain.record.run import SideRecord, Trial
-from playground.domain.record.traces import Chunk, RequestTrace
+from playground.domain.record.token_sources import token_origins
+from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage, Limits
@@ -43,7 +44,7 @@ def test_request_with_several_tokens_a_chunk() -> None:
     assert figures.decode_tokens_per_s == pytest.approx(1000 / 22)
     assert figures.chunk_gap_ms == (50, 60)
     # A gap is spread over its chunk's tokens.
-    assert figures.itl_ms == (25, 25, 20, 20, 20)
+    assert figures.itl_ms == ((25, 2), (20, 3))
     assert figures.output_tokens == 6
     assert not figures.approximate
 
@@ -266,3 +267,33 @@ def test_a_request_that_failed_before_its_first_token_hides_nothing() -> None:
     # But a trial in which requests failed has no value that could decide.
     for objective in ("tpot", "ttft", "throughput"):
         assert objective_value([refused, trace((10, 1), (20, 1))], objective, Limits()) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(2.0, 1)],
+        [(25.0, 2), (20.0, 3)],
+        [(3.0, 7), (1.0, 1), (2.0, 4), (1.0, 5)],
+        [(float(number % 17), number % 5) for number in range(200)],
+    ],
+)
+def test_values_that_occur_more_than_once(values: list[tuple[float, int]]) -> None:
+    """The same as if they were written out."""
+    counted = Distribution.of_repeated(values)
+    written_out = Distribution.of([value for value, count in values for _ in range(count)])
+    assert counted == written_out
+    assert Distribution.of_repeated([(1.0, 0)]) is None
+
+
+def test_a_count_that_nothing_vouches_for_takes_no_memory() -> None:
+    """A stored one: today's parser refuses it."""
+    absurd = trace((100, 1), (150, 10**15))
+    figures = trace_figures([absurd])
+    assert figures.itl_ms is not None
+    assert figures.itl_ms.n == 10**15
+    assert token_origins(absurd, speculates=True) == (None, False)
+    absurd.steps = StepArrays((10**15,), (10**15,))
+    assert token_origins(absurd, speculates=True) == (None, False)
+    few = trace((100, 1), (150, 2), steps=StepArrays((10**15,), (10**15,)))
+    assert token_origins(few, speculates=True) == ([False, True, False], False)
