@@ -1,6 +1,9 @@
 """The guard: two small processes between the playground and one command. Standard library only, run by its path.
 
-usage: guard.py GRACE_SECONDS -- COMMAND [ARG ...]
+usage: guard.py GRACE_SECONDS LOG_BYTES -- COMMAND [ARG ...]
+
+LOG_BYTES: standard output is a file that may have about so many bytes; of a longer one the middle is dropped.
+0: it is no file.
 
 The inner one starts the command in a session of its own and ends that whole session's processes when the command
 exits, when its standard input closes (the playground closed it, or died: a SIGKILL closes pipes too), or on
@@ -22,6 +25,7 @@ import time
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 STOPPING = (signal.SIGTERM, signal.SIGINT)
+LEFT_OUT = b"\n[playground] The log became too long: lines were left out here.\n"
 
 
 def _prctl(option: int, value: int) -> None:
@@ -76,7 +80,14 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
     _end_children()
 
 
-def _inner(grace_s: float, command: list[str], outer: int) -> int:
+def _shorten_log(most: int) -> None:
+    """Once the log is too long, drop what was written last: how it began stays, and what comes is appended."""
+    if os.fstat(1).st_size > most:
+        os.ftruncate(1, most // 2)
+        os.write(1, LEFT_OUT)
+
+
+def _inner(grace_s: float, log_bytes: int, command: list[str], outer: int) -> int:
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -102,11 +113,13 @@ def _inner(grace_s: float, command: list[str], outer: int) -> int:
             stop_requested = True
         if wake_read in ready and any(number != signal.SIGCHLD for number in os.read(wake_read, 64)):
             stop_requested = True
+        if log_bytes:
+            _shorten_log(log_bytes)
     _end(child, grace_s)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-def main(grace_s: float, command: list[str]) -> int:
+def main(grace_s: float, log_bytes: int, command: list[str]) -> int:
     outer = os.getpid()
     # Blocked until each of the two knows what to do with them: a SIGTERM in between must not be lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
@@ -115,7 +128,7 @@ def main(grace_s: float, command: list[str]) -> int:
     if inner == 0:
         os.setsid()
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
-        return _inner(grace_s, command, outer)
+        return _inner(grace_s, log_bytes, command, outer)
     for signum in STOPPING:
         signal.signal(signum, lambda *_: os.kill(inner, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
@@ -126,4 +139,4 @@ def main(grace_s: float, command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), sys.argv[3:]))
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]))

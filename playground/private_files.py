@@ -84,7 +84,9 @@ def fresh_file(path: Path, *, replace: bool = True) -> BinaryIO:
     to; FileExistsError if it may not be replaced."""
     if replace:
         path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
+    # Appending: a log is shortened while it is written.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playground import private_files
+from playground.domain.limits import DEFAULTS
 from playground.domain.message import Message
 from playground.workers import abandoned
 
@@ -62,10 +63,13 @@ def ended_by_signal(code: int) -> Message | None:
     return Message("host.ended_by_signal", {"signal": name}) if name else None
 
 
-def _under_guard(command: Sequence[str], grace_s: float) -> list[str]:
-    """The command under a guard: it ends, with all its children, when the guard's standard input does."""
+def _under_guard(command: Sequence[str], grace_s: float, log_bytes: int = 0) -> list[str]:
+    """The command under a guard: it ends, with all its children, when the guard's standard input does.
+
+    Its standard output is a file of about `log_bytes` at most; 0: a pipe.
+    """
     # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
-    return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), "--", *command]
+    return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), str(log_bytes), "--", *command]
 
 
 def quiet_environment(kept: Sequence[str] = ()) -> dict[str, str]:
@@ -95,11 +99,15 @@ class Guarded:
         log: Path,
         grace_s: float = 10.0,
         folder: Path | None = None,
+        log_bytes: int = DEFAULTS.log_bytes,
     ) -> Guarded:
-        """Start `command` in `folder` under a guard of its own. `log` is a new file. Raises OSError."""
+        """Start `command` in `folder` under a guard of its own. Raises OSError.
+
+        `log` is a new file, of which the middle is dropped when it becomes longer than `log_bytes`.
+        """
         with private_files.fresh_file(log) as output:
             process = subprocess.Popen(
-                _under_guard(command, grace_s),
+                _under_guard(command, grace_s, log_bytes),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

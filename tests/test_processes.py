@@ -92,6 +92,22 @@ async def test_log_is_truncated(tmp_path: Path) -> None:
     assert log.read_text() == ""
 
 
+async def test_a_log_that_becomes_too_long_loses_its_middle(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\nfrom pathlib import Path\nprint('first', flush=True)\n"
+        "while not Path(sys.argv[1]).exists(): print('x' * 1000, flush=True); time.sleep(0.001)\n"
+        "print('last', flush=True)"
+    )
+    command = [*PYTHON, code, str(tmp_path / "stop")]
+    process = Guarded.start(command, os.environ, tmp_path / "e.log", log_bytes=20_000)
+    assert eventually(lambda: b"left out" in process.log.read_bytes())
+    (tmp_path / "stop").touch()
+    assert await process.ended_within(20)
+    text = process.log.read_text()
+    assert text.startswith("first\n")
+    assert text.rstrip().endswith("last")
+
+
 async def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
     process = Guarded.start([str(tmp_path / "none")], os.environ, tmp_path / "e.log")
     assert await asyncio.to_thread(process.process.wait, 20) != 0
@@ -216,7 +232,7 @@ async def main():
     endpoint = {"uds": sys.argv[1], "tls": False, "path": "/", "headers": {}}
     request = {"endpoint": 0, "body": {}}
     plan = {"mode": "race", "endpoints": [endpoint], "requests": [request], "idle_timeout_s": 60}
-    plan["limits"] = {"event_bytes": 9, "response_bytes": 9, "load_bytes": 9}
+    plan["limits"] = {"event_bytes": 9, "response_bytes": 9, "load_bytes": 9, "output_tokens": 9}
     driver = await DriverProcess.start(plan)
     async for event in driver.events():
         print(driver._process.pid, flush=True)

@@ -116,7 +116,8 @@ class Pool:
             on_stage(index, "ready")
             return engine
         uds = EngineRequest.socket(self._config, request.name)
-        engine = Engine(request.command, request.placement, uds, uds.with_suffix(".log"))
+        log_bytes = self._config.limits.log_bytes
+        engine = Engine(request.command, request.placement, uds, uds.with_suffix(".log"), log_bytes)
         self._engines[request.name] = engine
         try:
             if request.placement.device == "cpu":

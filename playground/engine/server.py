@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 
@@ -23,10 +25,13 @@ from .devices import Placement
 POLL_S = 0.1
 # For an engine to end by itself before it is killed. One that has not started has nothing to put in order.
 STOP_GRACE_S, START_GRACE_S = 10.0, 2.0
+# Of a log at most two blocks are read at a time, and so many lines are kept from its beginning and its end.
+BLOCK = 2**20
+KEPT_LINES = 5_000
 
 
 class LogTail:
-    """Reads what was appended to a growing file."""
+    """Reads what was appended to a growing file. `lines`: the first and the last of those that were read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -35,15 +40,27 @@ class LogTail:
         self.lines: list[str] = []
 
     def read(self) -> list[str]:
-        """The complete lines that are new since the last call, each cut at LONGEST_LINE."""
+        """The complete lines that are new since the last call, each cut at LONGEST_LINE; of very many, the first
+        and the last."""
         with self._path.open("rb") as file:
-            file.seek(self._offset)
-            block = file.read()
+            size = file.seek(0, os.SEEK_END)
+            # Less than before: the guard shortened it.
+            self._offset = min(self._offset, size)
+            new = self._read_block(file)
+            if size - self._offset > BLOCK:
+                self._offset, self._partial = size - BLOCK, ""
+            new += self._read_block(file)
+        self.lines += new
+        del self.lines[KEPT_LINES:-KEPT_LINES]
+        return new
+
+    def _read_block(self, file: BinaryIO) -> list[str]:
+        file.seek(self._offset)
+        block = file.read(BLOCK)
         self._offset += len(block)
         text = (self._partial + block.decode(errors="replace")).replace("\r", "\n")
-        *new, self._partial = (line[:LONGEST_LINE] for line in text.split("\n"))
-        self.lines += new
-        return new
+        *lines, self._partial = (line[:LONGEST_LINE] for line in text.split("\n"))
+        return lines
 
 
 @dataclass(eq=False)
@@ -54,6 +71,7 @@ class Engine:
     placement: Placement
     uds: Path
     log: Path
+    log_bytes: int
     stage: str = "waiting"
     started_at: float = field(default_factory=time.monotonic)
     ready_after_s: float | None = None
@@ -109,7 +127,8 @@ class Engine:
             private_files.check_space(folder, "PLAYGROUND_STATE")
             # A socket left behind by a killed server would make the bind fail.
             self.uds.unlink(missing_ok=True)
-            return Guarded.start(self.command.argv, {**quiet_environment(), **self.command.added}, self.log)
+            environment = {**quiet_environment(), **self.command.added}
+            return Guarded.start(self.command.argv, environment, self.log, log_bytes=self.log_bytes)
         except InvalidInput as error:
             raise EngineFailed(error.message_id, [], **error.params) from error
         except OSError as error:

@@ -4,9 +4,9 @@
 
 The plan is one JSON line with a `mode` and `limits`: bytes of one event of an answer (`event_bytes`), of an answer
 (`response_bytes`) and of all that are not reported yet (`load_bytes`), tokens of an answer (`output_tokens`); a
-larger answer is ended. A measurement that only time would end also ends after so many requests (`run_requests`). An
-endpoint has `uds`, or `host`, `port` and `tls`; `path`; `headers`. All connections are opened before anything is
-sent. Times in events are milliseconds.
+larger answer is ended. A measurement that only time would end also ends after so many requests (`run_requests`).
+An endpoint has `uds`, or `host`, `port` and `tls`; `path`; `headers`. All connections are opened before anything
+is sent. Times in events are milliseconds.
 
 A race has `endpoints`, `requests` (each an `endpoint` index and a `body`) and `idle_timeout_s`. All requests leave
 together. Events: `sent` (`at`: since the first send), `chunk` (`ms`: since this request's send), `end` (once a

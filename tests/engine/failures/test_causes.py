@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
 from playground.domain.spec.settings import EngineSettings
+from playground.engine import server
 from playground.engine.failures.causes import BY_NAME, SIGNALS
 from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
 from playground.engine.failures.remedies import remedy_of
@@ -195,6 +199,41 @@ def test_a_log_is_followed_line_by_line_and_cut(tmp_path: Path) -> None:
         file.write("B" * 10_000 + "\nlast\n")
     assert tail.read() == ["A" * LONGEST_LINE, "last"]
     assert [line[:5] for line in tail.lines] == ["one", "two", "three", "AAAAA", "last"]
+
+
+def test_a_long_log_is_read_at_both_ends(tmp_path: Path) -> None:
+    """A log of 2.5 GB once was kept in memory whole."""
+    log = tmp_path / "e.log"
+    with log.open("wb") as file:
+        file.write(b"first\n" * 6_000)
+        file.truncate(10 * server.BLOCK)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + b"last\n" * 6_000)
+    tail = LogTail(log)
+    assert memory_of(tail.read) < 40 * server.BLOCK
+    assert tail.lines == ["first"] * server.KEPT_LINES + ["last"] * server.KEPT_LINES
+
+
+def memory_of(function: Callable[[], object]) -> int:
+    """The most bytes that were in use while the function ran."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_log_that_was_shortened_is_read_on(tmp_path: Path) -> None:
+    log = tmp_path / "e.log"
+    log.write_text("one\ntwo\n")
+    tail = LogTail(log)
+    tail.read()
+    log.write_text("one\n")
+    assert tail.read() == []
+    with log.open("a") as file:
+        file.write("three\n")
+    assert tail.read() == ["three"]
 
 
 def test_the_source_in_a_traceback_is_no_message() -> None:
