@@ -34,7 +34,7 @@ LONGEST_TEXT = 1_000_000
 FEW = 5000
 # A batch of the indexing holds the write lock for about a tenth of a second.
 BATCH = 200
-BATCH_CHARACTERS = 200_000
+BATCH_CHARACTERS = 100_000
 OVER = (
     "SELECT number, id FROM entries WHERE indexed = 0"
     " AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = entries.id AND status = 'running')"
@@ -108,7 +108,7 @@ def _model(db: Database, model: str) -> list[Condition]:
     some = "SELECT number FROM entry_models WHERE model_id IN (SELECT value FROM json_each(?)) LIMIT ?"
     numbers = [number for (number,) in db.conn.execute(some, [models, FEW + 1])]
     if len(numbers) <= FEW:
-        return [("+number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
+        return [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
     each = (
         "EXISTS (SELECT 1 FROM entry_models WHERE entry_models.number = entries.number"
         " AND model_id IN (SELECT value FROM json_each(?)))"
