@@ -140,7 +140,12 @@ def served(command: Sequence[str], environment: dict[str, str], port: int) -> It
         yield process
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            # Guards end its engines.
+            process.kill()
+            process.wait()
 
 
 def free_port() -> int:

@@ -6,6 +6,7 @@ For what hundreds of visitors do at once, or what no browser would send.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from types import TracebackType
@@ -48,7 +49,9 @@ class Visitor:
         self._events = config["dependencies"]
         for component in config["components"]:
             self._values[component["id"]] = component["props"].get("value")
-            if elem_id := component["props"].get("elem_id"):
+            # Our own HTML components may have their id inside.
+            inner = re.search('id="([^"]+)"', component["props"].get("html_template") or "")
+            if elem_id := component["props"].get("elem_id") or (inner and inner[1]):
                 self._ids[elem_id] = component["id"]
 
     def again(self) -> Visitor:
@@ -66,30 +69,45 @@ class Visitor:
         by_words = {elem_id.replace("-", "_"): number for elem_id, number in self._ids.items()}
         return by_words[name.replace("-", "_")]
 
-    async def press(self, button: str, event: str = "click") -> dict[str, Any]:
-        """Press a button and wait for what it answers: Gradio's `process_completed` message.
+    async def press(
+        self, button: str, event: str = "click", details: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:
+        """Press a button and wait for what it answers: Gradio's `process_completed` message. Fields take its values.
 
         Raises httpx.HTTPStatusError where the press itself is refused.
         """
-        dependency, body = self._pressed(button, event)
+        dependency, body = self._pressed(button, event, details)
         if dependency["queue"]:
-            return await self.answer(await self.send(button, event))
-        output = (await self.client.post(f"{API}/run/predict", json=body)).raise_for_status().json()
-        return {"msg": "process_completed", "success": True, "output": output}
+            message = await self.answer(await self.send(button, event, details))
+        else:
+            output = (await self.client.post(f"{API}/run/predict", json=body)).raise_for_status().json()
+            message = {"msg": "process_completed", "success": True, "output": output}
+        self._take(dependency["outputs"], message["output"].get("data") or [])
+        return message
 
-    async def send(self, button: str, event: str = "click") -> str:
+    async def send(self, button: str, event: str = "click", details: Mapping[str, object] | None = None) -> str:
         """Press a button whose event goes into the queue. Returns the event's id, for `answer`."""
-        _, body = self._pressed(button, event)
+        _, body = self._pressed(button, event, details)
         answer = (await self.client.post(f"{API}/queue/join", json=body)).raise_for_status()
         return str(answer.json()["event_id"])
 
-    def _pressed(self, button: str, event: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _pressed(
+        self, button: str, event: str, details: Mapping[str, object] | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The event that pressing it means, and the body of its request."""
         target = [self._component(button), event]
         dependency = next(item for item in self._events if target in item["targets"])
         state = {"fn_index": dependency["id"], "session_hash": self.session, "trigger_id": target[0]}
         values = [self._values.get(number) for number in dependency["inputs"]]
-        return dependency, {**state, "data": values, "event_data": None}
+        return dependency, {**state, "data": values, "event_data": details}
+
+    def _take(self, outputs: list[int], values: list[Any]) -> None:
+        for number, value in zip(outputs, values, strict=False):
+            is_update = isinstance(value, dict) and value.get("__type__") == "update"
+            if not is_update:
+                self._values[number] = value
+            elif "value" in value:
+                self._values[number] = value["value"]
 
     async def answer(self, event_id: str) -> dict[str, Any]:
         """The message that completes the event; those of its progress are skipped."""

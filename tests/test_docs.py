@@ -159,7 +159,7 @@ def test_every_verb_is_documented() -> None:
 
 def test_every_benchmark_is_documented() -> None:
     """Those that measure something; the others are servers, models and surfaces that these use."""
-    helpers = {"common", "dummy_model", "paced_server", "surfaces", "trivial_page", "visitor"}
+    helpers = {"common", "dummy_model", "paced_server", "surfaces", "trials", "trivial_page", "visitor"}
     names = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
     assert set(first_column(PAGES["benchmarks"])) == names
 
