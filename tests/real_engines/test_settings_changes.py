@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
-from support.real import embedded_model, raced, shuffled_copy, until
+from support.real import descendants, embedded_model, raced, shuffled_copy, survivors, until
 
 from playground import presets
 from playground.domain.record.metrics import request_figures, side_figures
@@ -59,20 +60,9 @@ async def test_changing_side_b_leaves_side_a_running(host: Host, preset: Preset)
     assert len(origins) == draft.requests[0].output_tokens
 
 
-async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
-    poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
-    comparison = await raced(host, with_speculation(preset, poor), shortened(preset))
-    assert comparison.run.status == "done", comparison.run.problem
-    off, draft = comparison.run.sides
-    assert off.requests[0].token_ids == draft.requests[0].token_ids
-    figures = side_figures(draft)
-    assert figures.acceptance_rate is not None
-    assert figures.acceptance_rate < 0.1
-
-
 async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
     """Both streams end, what arrived is kept, the engines drop the requests and live on."""
-    sides = tuple(Side(label=label, engine=preset.sides[0].engine) for label in ("one", "other"))
+    sides = with_speculation(preset, presets.load("smollm2-draft").sides[1].engine.target)
     sampling = preset.workload.sampling.model_copy(update={"max_tokens": 1500, "ignore_eos": True})
     comparison = host.comparison(sides, preset.workload.model_copy(update={"sampling": sampling}))
     await host.start(comparison, "test")
@@ -98,6 +88,17 @@ async def test_stop_in_the_middle(host: Host, preset: Preset) -> None:
     assert all(engine.alive for engine in host.pool.engines)
 
 
+async def test_a_poor_draft_is_accepted_almost_never(host: Host, preset: Preset, tmp_path: Path) -> None:
+    poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
+    comparison = await raced(host, with_speculation(preset, poor), shortened(preset))
+    assert comparison.run.status == "done", comparison.run.problem
+    off, draft = comparison.run.sides
+    assert off.requests[0].token_ids == draft.requests[0].token_ids
+    figures = side_figures(draft)
+    assert figures.acceptance_rate is not None
+    assert figures.acceptance_rate < 0.1
+
+
 async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) -> None:
     off = preset.sides[0]
     knobs = Knobs.model_validate({**off.engine.knobs.overrides(), "max_model_len": 1_000_000})
@@ -113,3 +114,14 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
     assert "too long" in say_message(comparison.run.problem)
     # The other side is not to blame: it lives on and will be reused.
     assert [engine.alive for engine in host.pool.engines] == [True]
+
+
+async def test_a_killed_guard_takes_its_engine_along(host: Host, preset: Preset) -> None:
+    """vLLM's server, its core and its workers: the kernel tells them, or the playground ends them."""
+    [engine] = host.pool.engines
+    guards = [process for process in descendants(psutil.Process().pid) if str(engine.uds) in process.cmdline()]
+    [guard, *_] = [process for process in guards if "--" in process.cmdline()]
+    family = guard.children(recursive=True)
+    assert len(family) >= 2
+    guard.kill()
+    assert not survivors(family, within_s=30)

@@ -1,11 +1,18 @@
-"""A real browser on a playground that runs as a process."""
+"""A real browser on the page."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
+import uvicorn
 from playwright.async_api import Browser, Locator, Page, expect
 
+from playground.runs.host import Host
+from playground.ui.page import build
+from playground.ui.server.server import listen, served
 from support.real import ROOT
 
 SHOTS = ROOT / "build" / "screenshots"
@@ -14,6 +21,18 @@ START_MS = 300_000
 
 # The process, and its address.
 App = tuple[subprocess.Popen[bytes], str]
+
+
+@asynccontextmanager
+async def page_of(host: Host) -> AsyncIterator[str]:
+    """The host's page, served in its event loop as `app.py` serves it in a thread. Yields its address."""
+    sockets = listen("127.0.0.1", 0)
+    options = uvicorn.Config(served(host, build(host)), log_level="warning", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(options)
+    serving = asyncio.create_task(server.serve(sockets))
+    yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    await serving
 
 
 async def opened(
@@ -30,6 +49,7 @@ async def opened(
 
 async def shot(page: Page, name: str) -> None:
     """Two engines and a browser on two cores: a picture can take its time."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
     await page.screenshot(path=SHOTS / f"{name}.png", full_page=True, timeout=120_000)
 
 

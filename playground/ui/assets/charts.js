@@ -38,8 +38,8 @@ function arrange(names) {
   }
 }
 
-async function show() {
-  if (!props.value) return;
+async function show(value) {
+  if (!value) return;
   const message = element.querySelector('.charts-message');
   try {
     await library();
@@ -49,7 +49,7 @@ async function show() {
   }
   const colour = getComputedStyle(element).color;
   const drawing = ++latest;
-  const figures = Object.entries(JSON.parse(props.value));
+  const figures = Object.entries(JSON.parse(value));
   arrange(figures.map(([name]) => name));
   for (const [name, figure] of figures) {
     const text = colour + JSON.stringify(figure);
@@ -65,5 +65,5 @@ async function show() {
   }
 }
 
-watch('value', show);
-show();
+watch('value', () => show(props.value));
+show(props.value);

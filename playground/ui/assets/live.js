@@ -1,4 +1,3 @@
-// What is followed sends this component's value.
-if (props.live) {
-  document.addEventListener(`live:${props.live}`, ({detail}) => { props.value = detail; });
-}
+// What is followed sends this component's value, which is shown at once: of two values in a row the page's framework
+// would skip the first, and setting `props.value` would not reach what watches it.
+if (props.live) document.addEventListener(`live:${props.live}`, ({detail}) => show(detail));

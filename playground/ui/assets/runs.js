@@ -1,6 +1,6 @@
 // The list of runs: one button a row, so that the keyboard opens a run too.
-function show() {
-  const value = props.value && JSON.parse(props.value);
+function show(text) {
+  const value = text && JSON.parse(text);
   const table = element.querySelector('table');
   table.replaceChildren();
   if (!value || !value.rows.length) return;
@@ -34,5 +34,5 @@ function show() {
   }
 }
 
-watch('value', show);
-show();
+watch('value', () => show(props.value));
+show(props.value);

@@ -125,5 +125,3 @@ function show(text) {
 
 watch('value', () => show(props.value));
 show(props.value);
-// What a followed run sends is shown at once: of two values in a row the page's framework would skip the first.
-if (props.live) document.addEventListener(`live:${props.live}`, ({detail}) => show(detail));

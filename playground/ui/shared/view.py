@@ -41,7 +41,7 @@ def panes(elem_id: str | None = None, *, applies: bool = False, live: str | None
     """The component that shows a run's sides. `applies`: a click on a remedy's change is an event. `live`: the
     part of a followed run that it shows (see live/follower.py)."""
     # One script: shared functions, then each mode's, then the code that inserts a value.
-    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view"))
+    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view", "live"))
     return gr.HTML(
         html_template=PANES,
         js_on_load=script,
@@ -54,7 +54,7 @@ def panes(elem_id: str | None = None, *, applies: bool = False, live: str | None
 
 def live_text(live: str | None, *scripts: str, elem_id: str | None = None) -> gr.HTML:
     """A component whose value is HTML, which also comes from what is followed."""
-    script = "\n".join(asset(f"{name}.js") for name in (*scripts, "live"))
+    script = "\n".join(asset(f"{name}.js") for name in (*scripts, "text", "live"))
     return gr.HTML(js_on_load=script, apply_default_css=False, elem_id=elem_id, live=live)
 
 

@@ -1,0 +1,2 @@
+// A component that shows its value as it is.
+function show(value) { props.value = value; }
