@@ -1,7 +1,7 @@
 """One host for all tests here, for starting engines takes long. About five minutes on two cores.
 
 They build on each other in the order of the files: the page starts the engines, which then race again, answer
-questions, and change their settings.
+questions, and change their settings; at last they are measured, on other cores.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ async def test_estimated_memory_against_resident_memory(host: Host, preset: Pres
         core = worker.parent()
         if core is None or not worker.name().startswith("VLLM::Worker"):
             continue
-        command = next(" ".join(process.cmdline()) for process in core.parents() if "--uds" in process.cmdline())
+        commands = (" ".join(process.cmdline()) for process in core.parents())
+        command = next(command for command in commands if "--uds" in command)
         need = needs["ngram" in command]
         assert need is not None
         estimated = need.weights + need.activations + need.other - CPU_PROCESS_BYTES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.real import descendants, embedded_model, raced, shuffled_copy, survivors, until
+from support.real import embedded_model, raced, shuffled_copy, survivors, until
 
 from playground import presets
 from playground.domain.record.metrics import request_figures, side_figures
@@ -119,8 +119,8 @@ async def test_an_engine_that_cannot_start_says_why(host: Host, preset: Preset) 
 async def test_a_killed_guard_takes_its_engine_along(host: Host, preset: Preset) -> None:
     """vLLM's server, its core and its workers: the kernel tells them, or the playground ends them."""
     [engine] = host.pool.engines
-    guards = [process for process in descendants(psutil.Process().pid) if str(engine.uds) in process.cmdline()]
-    [guard, *_] = [process for process in guards if "--" in process.cmdline()]
+    commands = {process: process.cmdline() for process in psutil.Process().children()}
+    [guard] = [process for process, words in commands.items() if str(engine.uds) in " ".join(words)]
     family = guard.children(recursive=True)
     assert len(family) >= 2
     guard.kill()

@@ -1,0 +1,79 @@
+"""A measurement in a real browser, on real engines. The last of these tests: each side gets all cores in turn,
+which engines of no other test have.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+from support.browser import START_MS, fill, opened, overflows, shot
+
+pytestmark = [pytest.mark.engine, pytest.mark.browser, pytest.mark.asyncio(loop_scope="package")]
+
+
+async def table_of(page: Page) -> list[str]:
+    return await page.locator(".figures:visible td").all_text_contents()
+
+
+async def measures(page: Page) -> list[str]:
+    """A small measurement, to its sentence. Returns the figures shown."""
+    # Few tokens may all arrive at once on a busy machine, and then have no time per token.
+    await fill(page.get_by_label("Output tokens, at most"), "32")
+    await page.get_by_text("Measurement: prompts").click()
+    requests, rounds = (
+        page.locator(f"#measure-{name} :is(input, textarea)") for name in ("requests", "max_rounds")
+    )
+    # A load without an end: said at once.
+    await fill(requests, "")
+    await page.locator("#measure").click()
+    await expect(page.locator("#message .alert")).to_contain_text("how many requests")
+    await fill(requests, "2")
+    await fill(rounds, "6")
+    await shot(page, "05-measurement-form")
+    await page.locator("#measure").click()
+
+    # Sides take turns; after each round there is a sentence, and a point more in the chart.
+    await expect(page.locator(".pane.serving")).to_have_count(1, timeout=START_MS)
+    await expect(page.locator("#race")).to_be_disabled()
+    await expect(page.locator("#measure")).to_be_disabled()
+    await expect(page.locator(".note").first).to_contain_text("Round 2 of at most 6", timeout=120_000)
+    await expect(page.locator(".headline").first).to_contain_text("No verdict on n-gram, k = 5")
+    await expect(page.locator('[data-chart="speed_up"]:visible .points path').first).to_be_attached()
+    await shot(page, "05-measuring")
+    await expect(page.locator("#measure")).to_be_enabled(timeout=300_000)
+    await expect(page.locator(".headline").first).to_contain_text("6 rounds of 2 prompts")
+    await expect(page.locator(".note").first).to_contain_text("Saved in the history")
+
+    # Both sides' figures in one table, over all rounds, each name with its definition; charts behind the sentence.
+    figures = await table_of(page)
+    distributions = 5 * 2 * 6
+    assert "-" not in figures[:distributions]
+    assert figures[5] == figures[11] == "12"
+    await page.locator(".figures").get_by_role("button", name="ITL").press("Enter")
+    await expect(page.locator(".definition:popover-open")).to_contain_text("Inter-token latency")
+    await page.keyboard.press("Escape")
+    await page.locator(".pane .answers summary").first.click()
+    await expect(page.locator(".pane .reply").first).to_be_visible()
+    for chart in ("by_round", "ttft_share", "tpot_share", "e2el_share", "sampled_speed", "kv_cache"):
+        await expect(page.locator(f'[data-chart="{chart}"]:visible .scatterlayer .trace')).to_have_count(2)
+    await expect(page.locator('[data-chart="per_position"]:visible .barlayer .point')).to_have_count(5)
+    assert not await overflows(page)
+    await shot(page, "05-measured")
+    return figures
+
+
+async def test_a_measurement(page_url: str, browser: Browser) -> None:
+    errors: list[str] = []
+    page = await opened(browser, page_url, errors)
+    await page.get_by_text("Sampling, system prompt and earlier turns").click()
+    measured = await measures(page)
+
+    # The history shows exactly what was seen.
+    await page.get_by_role("tab", name="History").click()
+    await page.locator("#runs tbody tr").first.click()
+    await expect(page.locator(".headline:visible")).to_contain_text("rounds of 2 prompts")
+    assert await table_of(page) == measured
+    await expect(page.locator('[data-chart="by_round"]:visible .scatterlayer .trace')).to_have_count(2)
+    await shot(page, "06-history-measured")
+
+    assert errors == []
