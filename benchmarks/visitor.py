@@ -72,7 +72,7 @@ class Visitor:
     async def press(
         self, button: str, event: str = "click", details: Mapping[str, object] | None = None
     ) -> dict[str, Any]:
-        """Press a button and wait for what it answers: Gradio's `process_completed` message. Fields take its values.
+        """Press a button and wait for what it answers, Gradio's `process_completed`. Fields take its values.
 
         Raises httpx.HTTPStatusError where the press itself is refused.
         """
