@@ -92,9 +92,13 @@ def fresh_file(path: Path, *, replace: bool = True) -> BinaryIO:
 def write_whole(path: Path, text: str) -> None:
     """Write a file, for us alone, so that a reader sees the old text or the new one. Raises OSError."""
     partial = path.with_name(f"{path.name}.{os.getpid()}")
-    with fresh_file(partial) as file:
-        file.write(text.encode())
-    partial.replace(path)
+    try:
+        with fresh_file(partial) as file:
+            file.write(text.encode())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

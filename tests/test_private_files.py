@@ -113,6 +113,13 @@ def test_links_are_replaced_and_not_written_through(tmp_path: Path) -> None:
             place.unlink()
 
 
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    with pytest.raises(IsADirectoryError):
+        private_files.write_whole(tmp_path / "place", "text")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["place"]
+
+
 async def test_a_log_that_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "e.log").symlink_to(tmp_path / "victim")

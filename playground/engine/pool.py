@@ -165,9 +165,9 @@ class Pool:
                 await asyncio.sleep(HOST_POLL_S)
         try:
             private_files.write_whole(self._holder_file, json.dumps(asdict(holder)))
-        except OSError:
+        except OSError as error:
             # Others learn less about who holds the lock; the run itself may go on.
-            logger.warning("%s can't be written", self._holder_file, exc_info=True)
+            logger.warning("others can't see who holds the engines: %s", error)
 
     def _read_holder(self) -> Holder | None:
         try:

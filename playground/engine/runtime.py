@@ -107,8 +107,8 @@ def _parser(config: Config, python: Path, version: str) -> dict[str, Any]:
         private_files.private_folder(cached.parent, "PLAYGROUND_STATE")
         try:
             private_files.write_whole(cached, json.dumps(answer))
-        except OSError:
-            logger.warning("%s can't be written: the runtime is asked again next time", cached, exc_info=True)
+        except OSError as error:
+            logger.warning("the runtime is asked again next time: %s", error)
     return answer
 
 
