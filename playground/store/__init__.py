@@ -7,7 +7,7 @@ from .summaries import Summary
 from .unreadable import readable
 
 # Writing waits for no visitor who reads, and is not faster with more threads: SQLite has one writer.
-READERS = Workers("history-reader", 4)
+READERS = Workers("history-reader", 4, waiting=128)
 WRITERS = Workers("history-writer", 2)
 
 __all__ = ["READERS", "WRITERS", "History", "Summary", "readable"]

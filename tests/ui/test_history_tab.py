@@ -23,6 +23,7 @@ from playground.runs.host import Host
 from playground.store import READERS, History
 from playground.ui.page import build
 from playground.ui.shared.form_origin import origin
+from playground.workers import Workers
 
 REQUEST = gr.Request(headers={"accept-language": "en"})
 
@@ -174,6 +175,31 @@ async def test_forty_searches_hold_up_no_visit_and_no_race(
     finally:
         go_on.set()
     await asyncio.gather(*searches)
+
+
+async def test_too_many_searches_are_refused_with_a_sentence(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playground.ui.history.tab.READERS", Workers("a reader", 1, waiting=0))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def presets_of(history: History) -> list[str]:
+        begun.set()
+        go_on.wait()
+        return []
+
+    monkeypatch.setattr(History, "presets", presets_of)
+    first = asyncio.create_task(page.functions["history.tab.listed"]("", "", "", REQUEST))
+    try:
+        await until(begun.is_set)
+        _, note = await page.listed()
+        assert say("host.too_many_wait", waiting=0) in note
+        assert "unavailable" not in note
+        assert any(
+            say("host.too_many_wait", waiting=0) in str(value)
+            for value in await page.opened("20260101-000000-abcd")
+        )
+    finally:
+        go_on.set()
+    await first
 
 
 async def test_a_search_that_is_too_long_is_refused(page: Page) -> None:

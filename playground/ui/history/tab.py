@@ -14,7 +14,6 @@ import gradio as gr
 
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
-from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 from playground.runs.host import Host
@@ -27,6 +26,9 @@ from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
 
 logger = logging.getLogger(__name__)
+
+# What is said of a request, while the history itself can be used.
+USABLE = ("history.long_text", "host.too_many_wait")
 
 offers = partial(save_buttons.offers, load=True)
 
@@ -75,55 +77,71 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
 
 
 def wire(tab: HistoryTab, host: Host) -> None:
-    async def listed(text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
-        return await READERS.run(listing, text, model, preset or "", visitor_locale(request))
+    """Connect the events."""
+    handlers = Handlers(tab, host)
+    filters, lines = [tab.text, tab.model, tab.preset], [tab.runs, tab.preset, tab.note]
+    for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
+        event(handlers.listed, filters, lines, show_progress="hidden", concurrency_limit=None)
+    opened = [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
+    tab.runs.click(handlers.opened, None, opened, show_progress="minimal", concurrency_limit=None)
+    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
 
-    def listing(text: str, model: str, preset: str, locale: Locale) -> dict[Any, Any]:
-        unsaved = [Summary.unsaved(job.record, job.unsaved) for job in host.unsaved() if job.unsaved]
-        ids = {line.id for line in unsaved}
+
+class Handlers:
+    """What the events do: reading in threads of the history's own, and a sentence for what can't be read."""
+
+    def __init__(self, tab: HistoryTab, host: Host) -> None:
+        self._tab = tab
+        self._host = host
+
+    async def listed(self, text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
+        """The runs and sweeps that pass the filters. Those that are only in memory come first."""
+        tab, locale, preset = self._tab, visitor_locale(request), preset or ""
+        unsaved = [Summary.unsaved(job.record, job.unsaved) for job in self._host.unsaved() if job.unsaved]
         try:
-            summaries = host.history.summaries(text=text, model=model, preset=preset)
-            limits = host.history.search_limits(text=text, model=model)
-            choices = gr.update(choices=["", *host.history.presets()])
+            saved, limits, presets = await READERS.run(self._read, text, model, preset)
         except PlaygroundError as error:
             logger.exception("the history is not listed")
-            about_search = error.message_id == "history.long_text"
-            why = error if about_search else Message("history.unavailable", {"why": error.as_message()})
+            usable = error.message_id in USABLE
+            why = error if usable else Message("history.unavailable", {"why": error.as_message()})
             return {tab.runs: _listed(unsaved, locale), tab.preset: gr.skip(), tab.note: alert(why, locale)}
         nothing = Message(f"ui.hist_{'none' if text or model or preset else 'empty'}")
-        notes = [*([limits] if limits else []), *([] if summaries else [nothing])]
+        notes = [*([limits] if limits else []), *([] if saved else [nothing])]
+        ids = {line.id for line in unsaved}
         return {
-            tab.runs: _listed([*unsaved, *(line for line in summaries if line.id not in ids)], locale),
-            tab.preset: choices,
+            tab.runs: _listed([*unsaved, *(line for line in saved if line.id not in ids)], locale),
+            tab.preset: gr.update(choices=["", *presets]),
             tab.note: "".join(f"<p>{escape(say_message(note, locale))}</p>" for note in notes),
         }
 
-    async def opened(event: gr.EventData, request: gr.Request) -> Any:
-        return await READERS.run(opening, str(event.run), visitor_locale(request))
+    def _read(self, text: str, model: str, preset: str) -> tuple[list[Summary], Message | None, list[str]]:
+        history = self._host.history
+        lines = history.summaries(text=text, model=model, preset=preset)
+        return lines, history.search_limits(text=text, model=model), history.presets()
 
-    def opening(saved_id: str, locale: Locale) -> Any:
+    async def opened(self, event: gr.EventData, request: gr.Request) -> Any:
+        """The run or sweep as it looked live, or why it can't be opened."""
+        tab, locale = self._tab, visitor_locale(request)
         closed = {tab.actions: "", **tab.sweep.nothing(), tab.panes: "", tab.charts: "{}", tab.problem: ""}
         try:
-            record = stored(host, saved_id)
-            with readable(saved_id):
-                return gr.skip() if record is None else {**closed, **rendered(record, locale)}
+            rendered = await READERS.run(self._rendered, str(event.run), locale)
         except PlaygroundError as error:
-            logger.exception("%s is not opened", saved_id)
+            logger.exception("%s is not opened", event.run)
             return {**closed, tab.problem: alert(error, locale)}
+        return {**closed, **rendered} if rendered else gr.skip()
 
-    def rendered(record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
-        offered = {tab.actions: offers(record, locale)}
-        if isinstance(record, Sweep):
-            return {**offered, **tab.sweep.of(host.config, record, locale)}
-        panes, charts = view.rendered(host.config, record, locale)
-        return {**offered, tab.panes: panes, tab.charts: charts}
-
-    filters = [tab.text, tab.model, tab.preset]
-    for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
-        event(listed, filters, [tab.runs, tab.preset, tab.note], show_progress="hidden", concurrency_limit=None)
-    outputs = [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
-    tab.runs.click(opened, None, outputs, show_progress="minimal", concurrency_limit=None)
-    sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
+    def _rendered(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
+        """Nothing, if there is none of that id."""
+        tab, config = self._tab, self._host.config
+        record = stored(self._host, saved_id)
+        if record is None:
+            return {}
+        with readable(saved_id):
+            offered = {tab.actions: offers(record, locale)}
+            if isinstance(record, Sweep):
+                return {**offered, **tab.sweep.of(config, record, locale)}
+            panes, charts = view.rendered(config, record, locale)
+            return {**offered, tab.panes: panes, tab.charts: charts}
 
 
 def _listed(summaries: Sequence[Summary], locale: Locale) -> str:

@@ -33,16 +33,16 @@ def build(host: Host, elem_id: str) -> gr.HTML:
         fields = request if isinstance(request, dict) else {}
         form = next((form for form in FORMATS if form == fields.get("form")), None)
         locale: Locale = "zh-CN" if fields.get("locale") == "zh-CN" else "en"
-        return "" if form is None else await READERS.run(written, str(fields.get("run")), form, locale)
+        try:
+            return "" if form is None else await READERS.run(written, str(fields.get("run")), form, locale)
+        except PlaygroundError:
+            logger.exception("%s is not exported", fields.get("run"))
+            return ""
 
     def written(saved_id: str, form: Format, locale: Locale) -> str:
-        try:
-            record = stored(host, saved_id)
-            with readable(saved_id):
-                return "" if record is None else exported(record, form, locale)
-        except PlaygroundError:
-            logger.exception("%s is not exported", saved_id)
-            return ""
+        record = stored(host, saved_id)
+        with readable(saved_id):
+            return "" if record is None else exported(record, form, locale)
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',

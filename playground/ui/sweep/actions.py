@@ -94,7 +94,7 @@ class Sweeps:
         updates: dict[Any, Any] = {
             tab.watch: gr.update(visible=running is not None and running.id != inputs[tab.sweep_id])
         }
-        updates |= await READERS.run(self._unfinished, locale)
+        updates |= await self._unfinished(locale)
         try:
             case, base = await asyncio.to_thread(compare_tab.read, self._compare, self._host, inputs)
         except PlaygroundError as error:
@@ -170,7 +170,7 @@ class Sweeps:
         running."""
         tab, usable = self._tab, gr.update(interactive=True)
         updates = {tab.start: usable, tab.go_on: usable, tab.stop: gr.update(visible=False)}
-        updates |= await READERS.run(self._unfinished, visitor_locale(request))
+        updates |= await self._unfinished(visitor_locale(request))
         updates[tab.go_on] |= usable
         return {**updates, tab.watch: gr.update(visible=self._running() is not None)}
 
@@ -189,9 +189,9 @@ class Sweeps:
             tab.watch: gr.update(visible=False),
         }
 
-    def _unfinished(self, locale: Locale) -> dict[Any, Any]:
+    async def _unfinished(self, locale: Locale) -> dict[Any, Any]:
         try:
-            summaries = self._host.history.summaries()
+            summaries = await READERS.run(self._host.history.summaries)
         except PlaygroundError as error:
             # The History tab says so.
             logger.warning("no sweep can be resumed: %s", say_message(error))

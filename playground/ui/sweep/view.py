@@ -66,18 +66,19 @@ def wire(
     more = offered or {}
 
     async def opened(event: gr.EventData, request: gr.Request) -> Any:
-        return await READERS.run(opening, str(event.run), visitor_locale(request))
+        locale = visitor_locale(request)
+        try:
+            return await READERS.run(opening, str(event.run), locale)
+        except PlaygroundError as error:
+            logger.exception("%s is not opened", event.run)
+            return {problem: alert(error, locale)}
 
     def opening(run_id: str, locale: Locale) -> Any:
-        try:
-            run = stored(host, run_id)
-            if not isinstance(run, Run):
-                return gr.skip()
-            with readable(run_id):
-                values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
-        except PlaygroundError as error:
-            logger.exception("%s is not opened", run_id)
-            return {problem: alert(error, locale)}
+        run = stored(host, run_id)
+        if not isinstance(run, Run):
+            return gr.skip()
+        with readable(run_id):
+            values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
         return {problem: "", **values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):
