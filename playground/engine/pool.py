@@ -16,7 +16,7 @@ import filelock
 
 from playground import private_files
 from playground.config import Config
-from playground.domain.errors import EngineFailed, HostBusy
+from playground.domain.errors import EngineFailed, HostBusy, InvalidInput
 
 from .command import Command
 from .devices import Placement
@@ -25,6 +25,9 @@ from .server import Engine
 logger = logging.getLogger(__name__)
 
 HOST_POLL_S = 0.5
+# The longest path of a Unix socket, and the longest name of an engine.
+SOCKET_BYTES = 107
+NAME_LENGTH = 11
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,15 @@ class Pool:
     """This process's engines, and its side of the host's lease.
 
     The host's lock is held while this process has engines; the lease, within it, while one of its runs uses them.
+    Raises InvalidInput for a state folder whose path is too long for sockets.
     """
 
     def __init__(self, config: Config) -> None:
+        excess = len(os.fsencode(EngineRequest.socket(config, "x" * NAME_LENGTH))) - SOCKET_BYTES
+        if excess > 0:
+            raise InvalidInput(
+                "private.too_long", path=str(config.state), variable="PLAYGROUND_STATE", excess=excess
+            )
         self._config = config
         self._engines: dict[str, Engine] = {}
         self._lease = asyncio.Lock()

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,7 +14,7 @@ from support.paths import CHILD_PATH, ROOT
 from support.waiting import until
 
 from playground.config import Config
-from playground.domain.errors import EngineFailed, HostBusy
+from playground.domain.errors import EngineFailed, HostBusy, InvalidInput
 from playground.engine.command import Command
 from playground.engine.devices import Placement
 from playground.engine.pool import EngineRequest, Holder, Pool
@@ -239,3 +240,12 @@ async def test_engines_in_use_are_not_idle(config: Config) -> None:
 
 def test_socket_paths_are_short(config: Config) -> None:
     assert len(str(EngineRequest.socket(Config(state=config.state), "0123456789" + "2"))) < 107
+
+
+@pytest.mark.parametrize("folder", ["x" * 90, "你" * 30])
+def test_a_state_folder_too_long_for_sockets(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Pool(Config(state=tmp_path / folder))
+    assert caught.value.message_id == "private.too_long"
+    for locale in LOCALES:
+        assert folder in say_message(caught.value, locale)
