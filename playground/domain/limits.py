@@ -33,6 +33,7 @@ class Limits:
     waiting_runs: int = 20
     # What is sent to the page.
     upload_bytes: int = 20_000_000
+    uploads_bytes: int = 1_000_000_000
     body_bytes: int = 8_000_000
     preset_bytes: int = 1_000_000
     # What an endpoint or engine sends.

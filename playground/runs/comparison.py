@@ -57,7 +57,9 @@ class Comparison:
         measurement: Measurement | None = None,
         preset: str | None = None,
         sweep_id: str | None = None,
+        files: dict[str, tuple[Prompt, ...]] | None = None,
     ) -> None:
+        """`files`: the prompts of files that were read already, by their paths; what is read now is added."""
         now = datetime.now().astimezone()
         self.run = Run(
             id=new_run_id(now),
@@ -75,6 +77,7 @@ class Comparison:
         self._pool = pool
         self.saving = Saving(history, self.run.id)
         self._prompts: tuple[Prompt, ...] = ()
+        self._files = {} if files is None else files
         self._session: RunSession | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
@@ -117,7 +120,10 @@ class Comparison:
             self._check_length(plan.prompts.input_tokens)
         else:
             # Read now: an uploaded file may be gone when the run's turn comes.
-            self._prompts = self._resolved(plan)
+            file = plan.prompts or ""
+            self._prompts = self._files.get(file) or self._resolved(plan)
+            if file:
+                self._files[file] = self._prompts
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime lacks. Blocking: probes each runtime."""

@@ -18,6 +18,7 @@ from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.workload import Prompt
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting
 from playground.domain.sweep.knobs import label_of
@@ -99,6 +100,8 @@ class SweepRun:
         self._open: set[int] = set()
         # Points whose second turn failed: retrying them once more might never end.
         self._failed_again: set[int] = set()
+        # Files of prompts are read once: uploaded ones are gone before a long sweep ends.
+        self._files: dict[str, tuple[Prompt, ...]] = {}
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()
@@ -299,6 +302,7 @@ class SweepRun:
             measurement,
             self.sweep.preset,
             self.sweep.id,
+            self._files,
         )
 
     async def _finish(self, status: Status) -> None:

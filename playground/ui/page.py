@@ -23,6 +23,9 @@ from .shared import message, view
 from .sweep import actions as sweep_actions
 from .sweep import tab as sweep_tab
 
+# How long a visitor may take from an upload to the run that reads it.
+UPLOAD_AGE_S = 7200
+
 
 class Page(gr.Blocks):
     """Describes no API: Gradio would send the description with each page, also before a login."""
@@ -35,7 +38,10 @@ def build(host: Host) -> gr.Blocks:
     """Nothing is built at import: every call builds a new page."""
     machine = devices.machine()
     gr.set_static_paths([view.PLOTLY_JS])
-    page = Page(title="vLLM A/B Playground", analytics_enabled=False, fill_width=True)
+    # Uploaded files are read when a run is started, and deleted after a while.
+    page = Page(
+        title="vLLM A/B Playground", analytics_enabled=False, fill_width=True, delete_cache=(60, UPLOAD_AGE_S)
+    )
     with page:
         header = gr.HTML(_header(machine, "en"), apply_default_css=False)
         with gr.Tabs() as tabs:

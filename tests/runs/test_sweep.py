@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from support.endpoints import at, attached
@@ -269,3 +270,15 @@ def test_command_line_bad_input(arguments: list[str], capsys: pytest.CaptureFixt
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.strip().splitlines()) == 1
+
+
+async def test_a_file_of_prompts_is_read_once(host: Host, tmp_path: Path) -> None:
+    """An uploaded file is deleted long before a sweep may end."""
+    file = tmp_path / "prompts.txt"
+    file.write_text("one\ntwo\n")
+    made = case(attached("a", "http://127.0.0.1:1"), attached("b", "http://127.0.0.1:1"))
+    measurement = made.measurement.model_copy(update={"prompts": str(file)})
+    sweeping = host.sweep_run(sweep_over(made.model_copy(update={"measurement": measurement}), 1, 2))
+    file.unlink()
+    for point in sweeping.sweep.planned:
+        sweeping._comparison(point, point.case.measurement).check()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
+from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +19,7 @@ from playground.i18n import locale_of, say
 
 from .addresses import Addresses
 from .throttle import Throttle
+from .uploads import UPLOADS, make_room
 
 # What the page needs, of everything that Gradio serves; the rest (monitoring, an editor, a proxy ...) is closed.
 API = "/gradio_api"
@@ -65,6 +68,8 @@ class Gate:
             largest = self._limits.body_bytes
             if scope["path"] == f"{API}/upload":
                 largest = max(largest, self._limits.upload_bytes + ENVELOPE)
+                room = max(0, self._limits.uploads_bytes - largest)
+                await UPLOADS.run(make_room, Path(get_upload_folder()), room)
             body = _Body(scope, receive, send, largest)
         except Refused as refused:
             await _response(request, refused)(scope, receive, send)
