@@ -1,6 +1,6 @@
 """The guard: two small processes between the playground and one command. Standard library only, run by its path.
 
-usage: guard.py GRACE_SECONDS LOG_BYTES -- COMMAND [ARG ...]
+usage: guard.py GRACE_SECONDS LOG_BYTES REPORT -- COMMAND [ARG ...]
 
 LOG_BYTES: standard output is a file that may have about so many bytes; of a longer one the middle is dropped.
 0: it is no file.
@@ -10,7 +10,10 @@ exits, when its standard input closes (the playground closed it, or died: a SIGK
 SIGTERM. The outer one ends what is left if the inner one was killed; the inner one ends everything if the outer
 one was. It exits with the command's exit code, or 128 + the signal that ended it.
 
-What remains: if both are killed at the same moment, the kernel kills the command itself, but not its own children.
+REPORT is a descriptor, or -1: the command's process id is written there, which is also its session's, and it is
+closed when both guards are gone. If both are killed at the same moment, the kernel kills the command itself, and
+the playground the rest of its session. What remains then: processes that have left the session, and all but the
+command itself if the playground is killed at that moment, too.
 """
 
 import contextlib
@@ -81,13 +84,17 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 def _shorten_log(most: int) -> None:
-    """Once the log is too long, drop what was written last: how it began stays, and what comes is appended."""
-    if os.fstat(1).st_size > most:
+    """Once the log is too long, drop its middle: its beginning stays, and the last lines, which may say why the
+    command ends."""
+    if most and (size := os.fstat(1).st_size) > most:
+        with open("/proc/self/fd/1", "rb") as log:
+            log.seek(size - most // 4)
+            last = log.read(most)
         os.ftruncate(1, most // 2)
-        os.write(1, LEFT_OUT)
+        os.write(1, LEFT_OUT + last)
 
 
-def _inner(grace_s: float, log_bytes: int, command: list[str], outer: int) -> int:
+def _inner(grace_s: float, log_bytes: int, report: int, command: list[str], outer: int) -> int:
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -106,6 +113,8 @@ def _inner(grace_s: float, log_bytes: int, command: list[str], outer: int) -> in
     except OSError as error:
         print(error, file=sys.stderr)
         return 127
+    if report >= 0:
+        os.write(report, b"%d\n" % child.pid)
     stop_requested = False
     while child.poll() is None and not stop_requested:
         ready, _, _ = select.select([0, wake_read], [], [], 1.0)
@@ -113,13 +122,13 @@ def _inner(grace_s: float, log_bytes: int, command: list[str], outer: int) -> in
             stop_requested = True
         if wake_read in ready and any(number != signal.SIGCHLD for number in os.read(wake_read, 64)):
             stop_requested = True
-        if log_bytes:
-            _shorten_log(log_bytes)
+        _shorten_log(log_bytes)
     _end(child, grace_s)
+    _shorten_log(log_bytes)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-def main(grace_s: float, log_bytes: int, command: list[str]) -> int:
+def main(grace_s: float, log_bytes: int, report: int, command: list[str]) -> int:
     outer = os.getpid()
     # Blocked until each of the two knows what to do with them: a SIGTERM in between must not be lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
@@ -128,7 +137,7 @@ def main(grace_s: float, log_bytes: int, command: list[str]) -> int:
     if inner == 0:
         os.setsid()
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
-        return _inner(grace_s, log_bytes, command, outer)
+        return _inner(grace_s, log_bytes, report, command, outer)
     for signum in STOPPING:
         signal.signal(signum, lambda *_: os.kill(inner, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
@@ -139,4 +148,4 @@ def main(grace_s: float, log_bytes: int, command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]))
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5:]))

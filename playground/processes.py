@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -36,6 +37,8 @@ HELPER_GRACE_S = 1.0
 DRIVER_GRACE_S = 3.0
 LINE_LIMIT = 32 * 1024 * 1024
 POLL_S = 0.02
+# For what killed guards left: a process that was killed and is not reaped stays in its session.
+LEFT_S = 2.0
 # How often a helper's job looks whether anybody still waits for it.
 LOOK_S = 0.1
 
@@ -63,13 +66,13 @@ def ended_by_signal(code: int) -> Message | None:
     return Message("host.ended_by_signal", {"signal": name}) if name else None
 
 
-def _under_guard(command: Sequence[str], grace_s: float, log_bytes: int = 0) -> list[str]:
+def _under_guard(command: Sequence[str], grace_s: float, log_bytes: int = 0, report: int = -1) -> list[str]:
     """The command under a guard: it ends, with all its children, when the guard's standard input does.
 
-    Its standard output is a file of about `log_bytes` at most; 0: a pipe.
+    Its standard output is a file of about `log_bytes` at most; 0: a pipe. `report`: see guard.py.
     """
     # -I -S: the guard needs the standard library alone, and starts in a few milliseconds.
-    return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), str(log_bytes), "--", *command]
+    return [sys.executable, "-I", "-S", str(GUARD), str(grace_s), str(log_bytes), str(report), "--", *command]
 
 
 def quiet_environment(kept: Sequence[str] = ()) -> dict[str, str]:
@@ -105,16 +108,23 @@ class Guarded:
 
         `log` is a new file, of which the middle is dropped when it becomes longer than `log_bytes`.
         """
-        with private_files.fresh_file(log) as output:
-            process = subprocess.Popen(
-                _under_guard(command, grace_s, log_bytes),
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=dict(environment),
-                cwd=folder,
-                start_new_session=True,
-            )
+        reading, report = os.pipe()
+        # It waits for the end of the pipe, whoever closes it.
+        threading.Thread(target=_end_session, args=[reading], daemon=True).start()
+        try:
+            with private_files.fresh_file(log) as output:
+                process = subprocess.Popen(
+                    _under_guard(command, grace_s, log_bytes, report),
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    cwd=folder,
+                    start_new_session=True,
+                    pass_fds=[report],
+                )
+        finally:
+            os.close(report)
         _guards.add(process)
         return cls(process, log)
 
@@ -143,6 +153,29 @@ class Guarded:
             await self.ended_within(math.inf)
         assert self.exit_code is not None
         return self.exit_code
+
+
+def _end_session(reading: int) -> None:
+    """Wait until a command's guards are gone, and kill what is left of its session: guards that were killed leave
+    some."""
+    with os.fdopen(reading, "rb") as report:
+        session = report.readline()
+        report.read()
+    deadline = time.monotonic() + LEFT_S
+    while session and time.monotonic() < deadline and (left := _members(int(session))):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def _members(session: int) -> list[int]:
+    members = list[int]()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(entry.name)) == session:
+                members.append(int(entry.name))
+    return members
 
 
 def ask_all_to_end() -> None:

@@ -108,6 +108,18 @@ async def test_a_log_that_becomes_too_long_loses_its_middle(tmp_path: Path) -> N
     assert text.rstrip().endswith("last")
 
 
+async def test_the_last_lines_of_a_long_log_stay(tmp_path: Path) -> None:
+    """They say why the command ended, and the log becomes too long with them."""
+    code = "print('first'); print('x\\n' * 1_000_000); print('the reason')"
+    process = Guarded.start([*PYTHON, code], os.environ, tmp_path / "e.log", log_bytes=20_000)
+    assert await process.ended_within(20)
+    text = process.log.read_text()
+    assert text.startswith("first\n")
+    assert text.endswith("the reason\n")
+    assert "left out" in text
+    assert len(text) < 20_000
+
+
 async def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
     process = Guarded.start([str(tmp_path / "none")], os.environ, tmp_path / "e.log")
     assert await asyncio.to_thread(process.process.wait, 20) != 0
@@ -187,21 +199,34 @@ async def test_killed_guard_takes_a_deaf_engine_along(tmp_path: Path, killed: st
     assert eventually(lambda: all_gone([outer, inner, *pids]), within_s=20)
 
 
-async def test_both_guards_killed_take_the_server_along(tmp_path: Path) -> None:
-    """The last resort is the kernel's: it knows the command alone, not its children."""
+async def test_both_guards_killed_take_the_session_along(tmp_path: Path) -> None:
+    """The kernel ends the command, and this process the rest of its session."""
     process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
-    server, *workers = pids_in(tmp_path / "pids")
+    *family, in_its_own_session = pids_in(tmp_path / "pids")
     (inner,) = children(process.process.pid)
     # Suspended, it can't do its work when the other one goes.
     os.kill(process.process.pid, signal.SIGSTOP)
     os.kill(inner, signal.SIGKILL)
+    process.process.kill()
     try:
-        assert eventually(lambda: gone(server), within_s=20)
+        assert eventually(lambda: all_gone(family), within_s=20)
+        assert not gone(in_its_own_session)
+    finally:
+        os.kill(in_its_own_session, signal.SIGKILL)
+
+
+async def test_both_guards_killed_take_the_command_along(tmp_path: Path) -> None:
+    """Without this process: the kernel alone."""
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
+    command, *_, in_its_own_session = pids_in(tmp_path / "pids")
+    (inner,) = children(process.process.pid)
+    os.kill(process.process.pid, signal.SIGSTOP)
+    os.kill(inner, signal.SIGKILL)
+    try:
+        assert eventually(lambda: gone(command), within_s=20)
     finally:
         process.process.kill()
-        for worker in workers:
-            os.kill(worker, signal.SIGKILL)
-        await asyncio.to_thread(process.process.wait, 20)
+        os.kill(in_its_own_session, signal.SIGKILL)
 
 
 HELPERS = """
