@@ -262,3 +262,16 @@ def test_synthetic_prompts_follow_the_seed(tokenizer: Tokenizer) -> None:
     assert first == again
     assert not set(first) & set(other)
     assert len(set(first)) == 4
+
+
+def test_generated_prompts_are_left_out_once_stopped(tokenizer: Tokenizer) -> None:
+    """A million tokens ten thousand times once went on after Stop, with everything else standing still."""
+    asked = []
+
+    def stopped() -> bool:
+        asked.append(True)
+        return len(asked) > 40
+
+    few = prompts.synthetic(tokenizer, 1000, count=10_000, seed=1, stopped=stopped)
+    assert 0 < len(few) < 10
+    assert not prompts.synthetic(tokenizer, 10**9, count=10_000, seed=1, stopped=lambda: True)

@@ -23,6 +23,7 @@ from playground.report.sweep import conclusions_of, plan_document, plan_sentence
 from playground.report.sweep_table import point_line
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
+from playground.workers import FORMS
 
 from .console import UNITS, print_json
 from .preset import preset_of
@@ -127,9 +128,9 @@ async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
     host.tidy_up()
     host.open()
     try:
-        sweep_run = await asyncio.to_thread(host.sweep_run, sweep)
+        sweep_run = await FORMS.run(host.sweep_run, sweep)
         if not quiet:
-            for sentence in plan_sentences(await asyncio.to_thread(host.estimate, sweep)):
+            for sentence in plan_sentences(await FORMS.run(host.estimate, sweep)):
                 print(say_message(sentence), file=sys.stderr)
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,6 +23,7 @@ SAMPLES = {
     "prefix_cache_hits": "vllm:prefix_cache_hits_total",
 }
 PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+TIMEOUT_S = 5
 
 
 def parse(page: str) -> Counters:
@@ -48,8 +51,9 @@ def parse(page: str) -> Counters:
 async def read_counters(client: httpx.AsyncClient) -> Counters | None:
     """Counters now; None if the engine does not answer: a figure is then unknown, and the run goes on."""
     try:
-        response = await client.get("/metrics", timeout=5)
+        async with asyncio.timeout(TIMEOUT_S):
+            response = await client.get("/metrics", timeout=TIMEOUT_S)
         response.raise_for_status()
-    except httpx.HTTPError:
+    except (httpx.HTTPError, TimeoutError):
         return None
     return parse(response.text)

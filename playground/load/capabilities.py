@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,8 @@ async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabil
             max_model_len = await _max_model_len(client, endpoint.model)
         except TooLarge as error:
             raise WorkFailed("stream.answer_too_large", detail=str(error)) from error
+        except TimeoutError as error:
+            raise WorkFailed("stream.unfinished", detail=f"{TIMEOUT_S:g}") from error
         except httpx.HTTPError as error:
             raise WorkFailed("stream.connect", detail=str(error) or type(error).__name__) from error
     choices = [choice for event in answer.events for choice in event.get("choices") or ()]
@@ -114,7 +117,9 @@ class _Requests:
         for name, extra in self._extras().items():
             if name in names:
                 body |= extra
-        response = await self.client.post(self.endpoint.path, json=body)
+        # The client's own timeout only bounds its silence.
+        async with asyncio.timeout(TIMEOUT_S):
+            response = await self.client.post(self.endpoint.path, json=body)
         if response.status_code != 200:
             return _Answer(response.status_code, [], self.endpoint.without_key(response.text)[:300])
         return _Answer(200, _events(response.content, self.endpoint))
@@ -138,7 +143,8 @@ def _events(content: bytes, endpoint: Endpoint) -> list[dict[str, Any]]:
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:
     """The model's context by /v1/models; None where the endpoint does not report it."""
     try:
-        response = await client.get("/models")
+        async with asyncio.timeout(TIMEOUT_S):
+            response = await client.get("/models")
         entries = response.json()["data"] if response.status_code == 200 else []
         lengths = [entry.get("max_model_len") for entry in entries if entry.get("id") == model]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

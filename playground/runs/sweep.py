@@ -29,6 +29,7 @@ from playground.domain.validation import validate
 from playground.engine.pool import Pool
 from playground.i18n import say_message
 from playground.store import WRITERS, History
+from playground.workers import RUNS
 
 from . import placement
 from .comparison import Comparison, new_run_id
@@ -161,7 +162,7 @@ class SweepRun:
         try:
             await self._tried(self._take_up)
             while not self._stopping:
-                point = await asyncio.to_thread(self._order.take, self._running)
+                point = await RUNS.run(self._order.take, self._running)
                 if point is None and self._again():
                     continue
                 if point is None:
@@ -268,7 +269,7 @@ class SweepRun:
         else:
             await self._tried(self._history.save_point, self.sweep.id, record)
         if self.sweep.measured(record):
-            await asyncio.to_thread(self._order.learn, record)
+            await RUNS.run(self._order.learn, record)
         started = [side.ready_after_s for side in ran.sides if side.ready_after_s is not None]
         self._start_s += started
         # Engines on a CPU start side by side.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,16 +11,18 @@ from typing import Any
 import pytest
 from support.fake_server import FakeServer, Reply, Steady, payload, role, token
 
+from playground.domain.errors import WorkFailed
 from playground.domain.limits import Limits
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.i18n import LOCALES, say_message
-from playground.load import output
+from playground.load import capabilities, output
 from playground.load.driver_client import MeasuredLoad, RaceLoad
 from playground.load.endpoint import Endpoint
 from playground.load.sse import EventParser, StreamError
 from playground.processes import LINE_LIMIT
+from playground.runs.checks.client import AnswerClient
 
 CONVERSATION = (ChatMessage(role="user", content="x"),)
 SMALL = Limits(event_bytes=100_000, response_bytes=400_000, load_bytes=600_000)
@@ -235,3 +238,21 @@ async def test_where_only_time_ends_the_load_the_limit_does() -> None:
             async for _ in load.run():
                 pass
     assert len(load.in_order) == 10
+
+
+async def test_an_answer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never silent for long, and never whole."""
+
+    async def dripping(reply: Reply) -> None:
+        await reply.begin()
+        with contextlib.suppress(ConnectionError):
+            while not reply.closed.is_set():
+                await reply.block(b" ")
+                await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(capabilities, "TIMEOUT_S", 0.3)
+    async with FakeServer(dripping) as server:
+        with pytest.raises(WorkFailed, match="unfinished"):
+            await capabilities.probe(server.endpoint)
+        async with AnswerClient(server.endpoint, 0.15) as client:
+            assert await client.answer(CONVERSATION, Sampling()) is None

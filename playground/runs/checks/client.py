@@ -23,6 +23,7 @@ class AnswerClient:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self.endpoint = endpoint
+        self._timeout_s = timeout_s
         self._client = endpoint.client(timeout_s, AT_ONCE)
 
     async def __aenter__(self) -> Self:
@@ -41,8 +42,11 @@ class AnswerClient:
         # Salted, so that what a later run finds in the prefix cache does not depend on this.
         salt = self.endpoint.new_salt(salted=True)
         try:
-            response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
-        except httpx.HTTPError:
+            # The client's own timeout only bounds its silence: nothing comes before the answer is made, and then
+            # all of it at once.
+            async with asyncio.timeout(2 * self._timeout_s):
+                response = await self._client.post(path, json={**body, **({"cache_salt": salt} if salt else {})})
+        except (httpx.HTTPError, TimeoutError):
             return None
         if response.status_code != httpx.codes.OK:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from html import escape
@@ -96,7 +95,7 @@ class Sweeps:
         }
         updates |= await self._unfinished(locale)
         try:
-            case, base = await asyncio.to_thread(compare_tab.read, self._compare, self._host, inputs)
+            case, base = await FORMS.run(compare_tab.read, self._compare, self._host, inputs)
         except PlaygroundError as error:
             return {**updates, tab.base: alert(error, locale)}
         labels = [side.label for side in case.sides]
