@@ -356,7 +356,9 @@ async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(
 
     def take(search: Search, running: Counter[EngineSettings]) -> Point | None:
         if search.most == 1:
-            sweeping.stop()
+            # As the page does: in the event loop, which hears of it before what is taken here.
+            assert host.loop is not None
+            host.loop.call_soon_threadsafe(sweeping.stop)
         return taking(search, running)
 
     monkeypatch.setattr(Search, "take", take)
