@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 # The longest wait of a newcomer for the first picture, in seconds.
 NEWCOMER_S = 0.1
+# Seconds that each follower adds to the time between two pictures: sending takes a processor its time, too.
+FOLLOWER_S = 0.001
 # Events that wait for a slow connection; beyond that it starts anew, with everything.
 MOST_WAITING = 100
 # Seconds without an event after which a comment is sent: proxies close connections that are silent.
@@ -125,7 +127,7 @@ class _Channel:
         due = 0.0
         while not feed.finished:
             if clock() >= due:
-                due = clock() + feed.interval_s
+                due = clock() + max(feed.interval_s, FOLLOWER_S * len(self.followers))
                 if changes := _events(await feed.changes()):
                     for follower in self.followers:
                         if feed not in follower.behind:

@@ -1,0 +1,96 @@
+"""In a real browser, on stand-ins for engines: several pages follow one race, and find it again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+from support.browser import App, fill, opened
+
+from playground.i18n import say
+
+pytestmark = pytest.mark.browser
+TOKENS = 1600
+
+
+async def shows_tokens(page: Page, more_than: int) -> None:
+    await page.wait_for_function(
+        f"document.querySelector('.answer .text')?.textContent.length > {more_than}", timeout=60_000
+    )
+
+
+async def ended(page: Page, sentence: str) -> None:
+    await expect(page.locator(".headline").first).to_contain_text(sentence, timeout=60_000)
+    await expect(page.locator("#race")).to_be_enabled()
+    await expect(page.locator("#stop")).to_be_hidden()
+
+
+async def answers(page: Page) -> list[str]:
+    return [
+        "".join(await answer.locator(".token").all_text_contents())
+        for answer in await page.locator(".answer:visible").all()
+    ]
+
+
+async def test_pages_follow_one_race(stand_in_app: App, browser: Browser) -> None:
+    errors: list[str] = []
+    first = await opened(browser, stand_in_app[1], errors)
+    await first.get_by_text("Sampling, system prompt and earlier turns").click()
+    await fill(first.get_by_label("Output tokens, at most"), str(TOKENS))
+    await first.locator("#race").click()
+    await shows_tokens(first, 10)
+    second = await opened(browser, stand_in_app[1], errors, locale="zh-CN")
+    third = await opened(browser, stand_in_app[1], errors)
+    for page in (second, third):
+        await page.locator("#watch").click()
+        await shows_tokens(page, 200)
+        await expect(page.locator("#stop")).to_be_visible()
+    # A page that lost its connection, and one that was loaded again.
+    await third.context.set_offline(True)
+    await second.reload()
+    await second.locator("#watch").click()
+    await shows_tokens(second, 400)
+    await third.context.set_offline(False)
+    await asyncio.gather(
+        ended(first, say("race.done")), ended(second, say("race.done", "zh-CN")), ended(third, say("race.done"))
+    )
+    assert await answers(first) == await answers(second) == await answers(third)
+    assert [text.count("@") for text in await answers(first)] == [TOKENS, TOKENS]
+    await expect(first.locator("[data-chart]:visible .scatterlayer .trace").first).to_be_attached()
+    # The tab's panes are still there after a look elsewhere.
+    await first.get_by_role("tab", name="History").click()
+    await first.get_by_role("tab", name="Compare").click()
+    assert [text.count("@") for text in await answers(first)] == [TOKENS, TOKENS]
+    # Anybody's stop ends the race for all.
+    await first.locator("#race").click()
+    await shows_tokens(first, 10)
+    await third.reload()
+    await third.locator("#watch").click()
+    await third.locator("#stop").click()
+    await asyncio.gather(ended(first, say("race.stopped")), ended(third, say("race.stopped")))
+    assert errors == []
+
+
+async def test_a_sweep_is_followed(stand_in_app: App, browser: Browser) -> None:
+    errors: list[str] = []
+    pages = [await opened(browser, stand_in_app[1], errors) for _ in range(2)]
+    for page in pages:
+        await page.get_by_role("tab", name="What if").click()
+    first, second = pages
+    await fill(first.locator("#knob-1 input"), "k")
+    await fill(first.locator("#values-1 input"), "1,2")
+    await fill(first.locator("#sweep-minutes input"), "0.2")
+    await first.locator("#sweep-start").click()
+    await expect(first.locator("#sweep-progress")).to_contain_text("of 2", timeout=60_000)
+    await second.locator("#sweep-start").click()
+    await second.locator("#sweep-watch").click()
+    await expect(second.locator("#sweep-progress")).to_contain_text("of 2", timeout=60_000)
+    for page in pages:
+        await expect(page.locator("#sweep-start")).to_be_enabled(timeout=120_000)
+        await expect(page.locator("#sweep-stop")).to_be_hidden()
+        await expect(page.locator("#sweep-points tbody tr")).to_have_count(2)
+        await expect(page.locator(".headline:visible")).to_contain_text("k")
+        await expect(page.locator("[data-chart]:visible .main-svg").first).to_be_attached()
+        await expect(page.locator("#sweep-progress .bar")).to_have_count(0)
+    assert errors == []
