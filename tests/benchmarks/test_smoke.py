@@ -24,6 +24,7 @@ from benchmarks import (
     search,
     start,
     surfaces,
+    visitors,
 )
 from playground.config import Config
 
@@ -124,3 +125,11 @@ def test_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "search index built" in printed
     assert "text without a match" in printed
+
+
+async def test_visitors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(visitors, "OTHERS", 2)
+    await visitors.main(visitors=2, seconds=1)
+    printed = capsys.readouterr().out
+    assert "live: 2 of 2" in printed
+    assert "stop heard" in printed
