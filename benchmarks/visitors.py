@@ -126,12 +126,13 @@ async def main(visitors: int, seconds: float) -> None:
 
 
 def report(seen: list[Any], taken: list[float], heard: float, visitors: int) -> None:
-    live = [lags for _, lags, ended in seen if ended and len(lags) > 10]
+    live = [lags for _, lags, ended in seen if ended and len(lags) > 1]
     lags = sorted(lag for of_one in live for lag in of_one)
     cuts = statistics.quantiles(taken, n=100, method="inclusive")
     print(f"{visitors} visitors, {len(taken)} probes, {OTHERS} requests of others at the stop")
-    print(f"live: {len(live)} of {visitors}; events a visitor: {statistics.median(map(len, live)):.0f}")
+    print(f"live: {len(live)} of {visitors}")
     if lags:
+        print(f"reads of tokens, a visitor: {statistics.median(map(len, live)):.0f}")
         spread = statistics.quantiles(lags, n=100, method="inclusive")
         print(f"token to visitor, ms: median {spread[49]:.0f}, p95 {spread[94]:.0f}, p99 {spread[98]:.0f}")
     print(f"probe, ms: median {cuts[49]:.1f}, p99 {cuts[98]:.1f}, worst {max(taken):.0f}")

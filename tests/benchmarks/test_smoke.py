@@ -129,7 +129,7 @@ def test_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 
 async def test_visitors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(visitors, "OTHERS", 2)
-    await visitors.main(visitors=2, seconds=1)
+    await visitors.main(visitors=2, seconds=4)
     printed = capsys.readouterr().out
     assert "live: 2 of 2" in printed
     assert "stop heard" in printed
