@@ -3,7 +3,7 @@
 #   make install   create .venv with everything that run and test need
 #   make run       open the page; it prints its address
 #   make test      run all tests on two workers, then those that judge times alone (ARGS="..." goes to pytest)
-#   make test-fast run those that start no engine, browser or other server: while you type
+#   make test-fast run the quick ones, while you type: no engine, browser, other server or whole comparison
 #   make check     format, lint, types, layers
 #
 # VARIANT=cpu or VARIANT=gpu overrides which build of vLLM is installed, PYTHON=... which Python makes .venv.
@@ -148,7 +148,7 @@ test: $(APP) $(DEV) $(LM_EVAL)
 	case $$shared-$$alone in 0-0 | 0-5 | 5-0) ;; *) exit 1 ;; esac
 
 test-fast: $(APP) $(DEV)
-	@$(PYTEST) --alone=never -m 'not (engine or browser or foreign or simulation)' $(ARGS)
+	@$(PYTEST) --alone=never -m 'not (engine or browser or foreign or simulation or slow)' $(ARGS)
 
 check: $(APP) $(DEV)
 	@$(BIN)/python -m ruff format --check .

@@ -176,9 +176,11 @@ async def six_stops(place: Path) -> Outcome:
                     if number == 5:
                         worst = probe.worst_s
                 statuses = [status for _, status in history(place)]
-                since = time.monotonic()
-                await asyncio.wait_for(visitor.press("check-first"), 20)
-                took = time.monotonic() - since
+                async with Visitor(url) as other:
+                    await other.arrive()
+                    since = time.monotonic()
+                    await other.press("check-first")
+                    took = time.monotonic() - since
     seen = f"{statuses.count('stopped')} of 6 stopped; others waited {worst:.1f} s at most"
     seen += f"; then a check took {took:.1f} s"
     return Outcome(statuses.count("stopped") == 6 and worst < 3, seen)
@@ -207,27 +209,31 @@ async def thirty_checks(place: Path) -> Outcome:
 # Processes
 
 
-async def guard_killed(place: Path) -> Outcome:
-    """An engine and its worker ignore SIGTERM; the guard and then the app are killed."""
+def guard_killed(*, outer: bool) -> Callable[[Path], Awaitable[Outcome]]:
+    """An engine and its worker ignore SIGTERM; one of each engine's two guards is killed, and then the app."""
     stubborn = "trap '' TERM; (trap '' TERM; exec sleep 600) &"
-    with real_app(place, engine_that(place, engine=stubborn)) as (process, url):
-        async with Visitor(url) as visitor:
-            await visitor.arrive()
-            await streaming(visitor, place)
-            pids = family(process.pid)
-            guards = [pid for pid in pids if any("guard.py" in word for word in psutil.Process(pid).cmdline())]
-            for pid in guards:
-                os.kill(pid, signal.SIGKILL)
-            await asyncio.sleep(0.2)
-            process.kill()
-            await until(lambda: not alive(pids), within_s=6)
-            left = alive(pids)
-    for pid in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(pid).kill()
-    return Outcome(
-        bool(guards) and not left, f"{len(guards)} guards killed; {len(left)} of {len(pids)} processes left"
-    )
+
+    async def run(place: Path) -> Outcome:
+        with real_app(place, engine_that(place, engine=stubborn)) as (process, url):
+            async with Visitor(url) as visitor:
+                await visitor.arrive()
+                await streaming(visitor, place)
+                pids = family(process.pid)
+                guards = [pid for pid in pids if any("guard.py" in word for word in psutil.Process(pid).cmdline())]
+                guards = [pid for pid in guards if (psutil.Process(pid).ppid() == process.pid) == outer]
+                for pid in guards:
+                    os.kill(pid, signal.SIGKILL)
+                await asyncio.sleep(0.2)
+                process.kill()
+                await until(lambda: not alive(pids), within_s=15)
+                left = alive(pids)
+        for pid in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                psutil.Process(pid).kill()
+        seen = f"{len(guards)} guards killed; {len(left)} of {len(pids)} processes left"
+        return Outcome(bool(guards) and not left, seen)
+
+    return run
 
 
 async def killed(place: Path) -> Outcome:
@@ -329,7 +335,7 @@ async def newer_row(place: Path) -> Outcome:
         ids = [run_id for run_id, _ in history(place)]
         db.execute('UPDATE runs SET workload = \'{"from": "the future"}\' WHERE id = ?', ids[:1])
         db.execute("UPDATE runs SET workload = '{' WHERE id = ?", ids[1:2])
-    listed = await command(place, "history")
+    listed = await command(place, "history", "list")
     named = [run_id in listed.stdout for run_id in ids]
     traceback = "Traceback" in listed.stdout + listed.stderr
     seen = f"{sum(named)} of 3 runs listed, exit code {listed.returncode}{', a traceback' if traceback else ''}"
@@ -402,7 +408,8 @@ FAULTS = (
     Trial("end-in-line", "5 s", ended_while(in_line)),
     Trial("six-stops", "all stopped", six_stops),
     Trial("thirty-checks", "within 5 s", thirty_checks),
-    Trial("guard-killed", "no process left", guard_killed),
+    Trial("outer-guard-killed", "no process left", guard_killed(outer=True)),
+    Trial("inner-guard-killed", "no process left", guard_killed(outer=False)),
     Trial("killed", "interrupted, ok, nothing left", killed),
     Trial("long-log", "bounded", long_log),
     Trial("database-locked", "the page goes on", page_with(sqlite_lock)),

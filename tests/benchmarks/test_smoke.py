@@ -1,7 +1,4 @@
-"""Benchmarks still run: on stand-in engines, as short as they go. What they print of them says nothing.
-
-`memory` and `intrusion` take too long for every run of the suite.
-"""
+"""Benchmarks still run: on stand-in engines, as short as they go. What they print of them says nothing."""
 
 from __future__ import annotations
 
@@ -14,19 +11,26 @@ from support.real import embedded_model
 
 from benchmarks import (
     agreement,
+    attack,
     common,
     dummy_model,
+    faults,
     fidelity,
     history,
     idle_engine,
+    intrusion,
+    memory,
     page,
     recording,
     search,
     start,
     surfaces,
+    trials,
     visitors,
 )
 from playground.config import Config
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -133,3 +137,24 @@ async def test_visitors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     printed = capsys.readouterr().out
     assert "live: 2 of 2" in printed
     assert "stop heard" in printed
+
+
+@pytest.mark.parametrize("trial", [attack.ATTACKS[0], faults.FAULTS[-1]], ids=lambda trial: trial.name)
+async def test_attacks_and_faults(trial: trials.Trial, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await trials.table([trial], common.folder) == 0
+    assert f"held    {trial.name}" in capsys.readouterr().out
+
+
+@pytest.mark.browser
+async def test_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    await memory.main(comparisons=2, loads=1)
+    assert "late over early comparisons" in capsys.readouterr().out
+
+
+@pytest.mark.browser
+async def test_intrusion(
+    stand_in: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(intrusion, "FIELDS", {**intrusion.FIELDS, "max_rounds": "2"})
+    await intrusion.main(pairs=1)
+    assert capsys.readouterr().out.count("with the page open / without") == 2

@@ -23,6 +23,8 @@ from playground.domain.spec.workload import ChatMessage, Sampling
 from playground.load.capabilities import probe
 from playground.load.endpoint import Capabilities, Endpoint
 
+pytestmark = pytest.mark.slow
+
 # The command
 
 

@@ -386,6 +386,7 @@ async def test_connection_refused(config: Config, kind: str) -> None:
     assert trace.chunks == []
 
 
+@pytest.mark.slow
 async def test_pause_of_30_seconds_loses_nothing(config: Config) -> None:
     async def script(reply: Reply) -> None:
         await reply.begin()

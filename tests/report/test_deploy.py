@@ -127,6 +127,7 @@ def vllm() -> dict[str, Any]:
     return {"parsed": dict(zip(cases(), answer["parsed"], strict=True)), "fields": set(answer["fields"])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_vllm_takes_the_command(vllm: dict[str, Any], name: str) -> None:
     case, parsed = cases()[name], vllm["parsed"][name]
@@ -139,6 +140,7 @@ def test_vllm_takes_the_command(vllm: dict[str, Any], name: str) -> None:
     assert parsed["uds"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_vllm_takes_the_script(vllm: dict[str, Any], name: str) -> None:
     case = cases()[name]

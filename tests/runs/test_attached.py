@@ -40,6 +40,8 @@ from playground.runs.host import Host
 from playground.ui.compare import side_form
 from playground.ui.shared import view
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-0123456789abcdef"
 OWN = Side(label="own", engine=EngineSettings(target="model"))
 PRESET = """

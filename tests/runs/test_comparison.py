@@ -22,6 +22,8 @@ from playground.i18n import say_message
 from playground.runs import engine_start, race
 from playground.runs.host import Host
 
+pytestmark = pytest.mark.slow
+
 
 async def test_race(host: Host) -> None:
     comparison = await raced(host)

@@ -28,6 +28,8 @@ from playground.runs import measured
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 
+pytestmark = pytest.mark.slow
+
 SHORT = Side(label="short", engine=EngineSettings(target="model", knobs=Knobs(max_model_len=64)))
 
 

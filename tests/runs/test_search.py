@@ -35,6 +35,8 @@ from playground.runs.host import Host
 from playground.runs.search import BETTER, PATIENCE, REPEAT_ROUNDS, Axis, Search, enough
 from playground.runs.sweep import SweepRun, estimate, new_sweep
 
+pytestmark = pytest.mark.slow
+
 SURFACES = {surface.name: surface for surface in built()}
 FEW = Measurement(
     profile=ConcurrencyProfile(requests=2), max_rounds=20, target_width=0.005, budget_s=2, check_outputs=True

@@ -26,6 +26,8 @@ from playground.report.sweep import conclusions_of, plan_document, plan_sentence
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, estimate, new_sweep
 
+pytestmark = pytest.mark.slow
+
 
 async def swept(host: Host, sweep: Sweep) -> SweepRun:
     sweeping = host.sweep_run(sweep)

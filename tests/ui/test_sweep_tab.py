@@ -32,6 +32,8 @@ from playground.ui.sweep.actions import BadKnob, Sweeps
 from playground.ui.sweep.painter import progress
 from playground.ui.sweep.tab import SweepTab
 
+pytestmark = pytest.mark.slow
+
 PRESET = presets.load(presets.EMBEDDED)
 
 
