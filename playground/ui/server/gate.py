@@ -26,7 +26,8 @@ API = "/gradio_api"
 PUBLIC = {"/", "/login", "/logout", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"}
 PUBLIC |= {f"{API}/{name}" for name in ("app_id", "login_check", "startup-events", "theme.css", "user")}
 PUBLIC_BELOW = ("/assets/", "/static/", "/svelte/")
-NEEDS_LOGIN = {"/config", f"{API}/info"}
+# Gradio's own page calls components with a slash at the end.
+NEEDS_LOGIN = {"/config", f"{API}/info", f"{API}/component_server/"}
 NEEDS_LOGIN |= {f"{API}/{name}" for name in ("cancel", "component_server", "reset", "upload", "upload_progress")}
 NEEDS_LOGIN |= {f"{API}/queue/{name}" for name in ("data", "join")}
 NEEDS_LOGIN_BELOW = ("/live/", f"{API}/file=", f"{API}/heartbeat/", f"{API}/run/")

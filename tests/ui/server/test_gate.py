@@ -66,6 +66,7 @@ ROUTES = [
     ("POST", JOIN),
     ("GET", f"{API}/queue/data"),
     ("POST", f"{API}/upload"),
+    ("POST", f"{API}/component_server/"),
     ("POST", f"{API}/run/predict"),
     ("GET", f"{API}/file=/etc/passwd"),
     ("GET", "/assets/index.js"),
