@@ -3,7 +3,7 @@
 `entries` has a row for each run and sweep, with what a list is filtered by. Its number tells which began last, and
 `listed` is the line that it belongs to: itself, or its sweep. Texts are found by an index (FTS5) of every three
 letters in a row. It is filled after a run has ended, a few runs at a time, since a long text takes seconds; until
-then the newest are looked through one by one.
+then the newest are read one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHORTEST_INDEXED = 3
 LONGEST_SEARCHED = 1000
 # A shorter text is looked for in this many of the newest runs and sweeps.
 MOST_SCANNED = 300
-# Runs that are under way or have just ended, of which this many are looked through.
+# Runs that are under way or have just ended, of which this many are read.
 MOST_FRESH = 50
 # Of a run with longer prompts and answers, this many characters are found.
 LONGEST_TEXT = 1_000_000
@@ -73,11 +73,11 @@ def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list
     if max(len(text), len(model)) > LONGEST_SEARCHED:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
     short = 0 < len(text) < SHORTEST_INDEXED
-    looked = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
-    numbers = [words.number for words in looked if words.have(text, model)]
-    streams = [_of(db, [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])], preset)]
+    examined = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
+    numbers = [words.number for words in examined if words.have(text, model)]
+    streams = [_stream(db, [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])], preset)]
     if not short:
-        streams.append(_of(db, _model(db, model) if model else [], preset, text))
+        streams.append(_stream(db, _with_model(db, model) if model else [], preset, text))
     lines: dict[str, None] = {}
     for _, line in heapq.merge(*streams, reverse=True):
         lines[line] = None
@@ -86,7 +86,7 @@ def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list
     return list(lines)
 
 
-def _of(db: Database, conditions: list[Condition], preset: str, text: str = "") -> Iterator[tuple[int, str]]:
+def _stream(db: Database, conditions: list[Condition], preset: str, text: str = "") -> Iterator[tuple[int, str]]:
     """Number and line of the entries that meet the conditions, the last first, as far as they are consumed."""
     if preset:
         conditions = [*conditions, ("preset = ?", [preset])]
@@ -101,8 +101,8 @@ def _of(db: Database, conditions: list[Condition], preset: str, text: str = "") 
     yield from db.conn.execute(query, values)
 
 
-def _model(db: Database, model: str) -> list[Condition]:
-    """What an entry of such a model meets: it is among a few, or else each is looked at."""
+def _with_model(db: Database, model: str) -> list[Condition]:
+    """What an entry of such a model meets: it is among a few, or else each is examined."""
     like = "SELECT id FROM models WHERE name LIKE ? ESCAPE '\\'"
     models = json.dumps([number for (number,) in db.conn.execute(like, [_like(model)])])
     some = "SELECT number FROM entry_models WHERE model_id IN (SELECT value FROM json_each(?)) LIMIT ?"
