@@ -104,8 +104,8 @@ def _parser(config: Config, python: Path, version: str) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         answer = _ask(python, "flags", timeout_s=300)
-        private_files.private_folder(cached.parent, "PLAYGROUND_STATE")
         try:
+            private_files.make_folder(cached.parent)
             private_files.write_whole(cached, json.dumps(answer))
         except OSError as error:
             logger.warning("the runtime is asked again next time: %s", error)

@@ -268,6 +268,8 @@ def test_asked_once_a_version(config: Config, monkeypatch: pytest.MonkeyPatch) -
         return answers[question]
 
     monkeypatch.setattr(runtime, "_ask", ask)
+    # As an older version made it; nobody else comes past the state folder.
+    (config.state / "runtimes").mkdir(mode=0o755)
     for _ in range(2):
         found = runtime.probe(config)
         assert found.flags == {"--dtype", "--seed"}
