@@ -139,3 +139,15 @@ def test_of_a_very_long_text_the_beginning_is_found(history: History, monkeypatc
     indexed(history)
     assert ids(history, text="first") == ["r1"]
     assert ids(history, text="last") == []
+
+
+def test_a_search_reads_only_so_much_that_is_not_indexed(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs under way may be long, and the index waits for their end."""
+    monkeypatch.setattr(search, "MOST_READ", 100)
+    for number in (1, 2, 3):
+        saved(history, answered(f"r{number}", "same words" + "x" * 60))
+    assert ids(history, text="same words") == ["r3", "r2"]
+    indexed(history)
+    assert ids(history, text="same words") == ["r3", "r2", "r1"]
