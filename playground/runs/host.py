@@ -31,7 +31,7 @@ from .sweep import SweepRun, estimate
 logger = logging.getLogger(__name__)
 
 # How long the close waits for runs to end by themselves; for engines to end at SIGTERM; for what was killed.
-JOBS_S, ENGINES_S, LAST_S = 1.0, 1.5, 0.4
+JOBS_S, ENGINES_S, LAST_S = 1.5, 1.5, 0.3
 # Seconds between batches of the search index, and between looks at whether there is anything to index.
 INDEX_PAUSE_S, INDEX_INTERVAL_S = 0.2, 5.0
 # Seconds until the watch for idle engines goes on after an error.

@@ -47,6 +47,7 @@ LOOKING_UP_S = 120.0
 # The limit for each side: a set of tasks must not occupy the engines for hours.
 LONGEST_S = 3600.0
 KEPT_LINES = 200
+LOG_BYTES = 5_000_000
 Key = tuple[str, str]
 
 
@@ -191,12 +192,11 @@ async def _finished(
     log, empty = place / "log", place / "empty"
     empty.mkdir()
     # The command runs in an empty folder, because a task's name could also be read as a folder's.
-    guarded = Guarded.start(command, environment(), log, folder=empty)
+    guarded = Guarded.start(command, environment(), log, folder=empty, log_bytes=LOG_BYTES)
     try:
         async with asyncio.timeout(LONGEST_S):
             while not await guarded.ended_within(POLL_S):
-                done, total = progress(log.read_text("utf-8", errors="replace"))
-                report_progress(done, total)
+                report_progress(*await RUNS.run(lambda: progress(log.read_text("utf-8", errors="replace"))))
     except TimeoutError:
         raise HarnessFailed([f"not finished after {LONGEST_S / 60:.0f} min"]) from None
     finally:

@@ -15,6 +15,7 @@ from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
 from playground.domain.spec.speculation import DraftModel, Ngram
 from playground.domain.spec.workload import Sampling, Workload
+from playground.domain.sweep import knob_text
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.knobs import NAMES, changed
 from playground.domain.sweep.order import engine_starts, engines_of, ordered
@@ -192,6 +193,21 @@ def test_an_attached_side_has_no_engine_knobs() -> None:
     assert changed(case, "max_num_seqs", 4, None).sides[1] == side
     with pytest.raises(InvalidInput):
         changed(case, "max_num_seqs", 4, "far")
+
+
+def test_of_many_ranges_only_the_first_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte of them would make ten million values."""
+    written_out: list[str] = []
+    values = knob_text._values
+
+    def counted(name: str, item: str) -> list[Value]:
+        written_out.append(item)
+        return values(name, item)
+
+    monkeypatch.setattr(knob_text, "_values", counted)
+    with pytest.raises(InvalidInput, match="bad_values"):
+        parsed_knob("concurrency=" + "1..64," * 1000)
+    assert len(written_out) == 2
 
 
 def test_two_knobs_make_every_pair() -> None:
