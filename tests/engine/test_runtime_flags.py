@@ -154,6 +154,7 @@ OWNED = {
         "--scheduler-cls x.y",
         "--trust-request-chat-template",
         "-cc.backend=os.system",
+        "-cc.inductor_compile_config.cpp.cxx=/tmp/x",
         "--compilation_config.backend os.system",
         '--compilation-config {"pass_config":{"\\u0062ackend":"x"}}',
         '-cc={"backend":"x"}',

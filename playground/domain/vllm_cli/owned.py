@@ -24,7 +24,7 @@ FILES |= {"mm_encoder_fp8_scale_save_path"}
 # Other machines that the engine would connect to, or listen for.
 NETWORK = {"kv_transfer_config", "kv_events_config", "ec_transfer_config", "weight_transfer_config", "tool_server"}
 NETWORK |= {"otlp_traces_endpoint", "master_addr", "master_port", "nnodes", "node_rank", "allowed_media_domains"}
-NETWORK |= {"fault_tolerance_config", "dp_supervisor_port", "data_parallel_supervisor_port"}
+NETWORK |= {"fault_tolerance_config", "ec_manager_config", "dp_supervisor_port", "data_parallel_supervisor_port"}
 NETWORK |= {f"data_parallel_{part}" for part in ("address", "rpc_port", "rank", "start_rank", "size_local")}
 NETWORK |= {f"data_parallel_{part}" for part in ("backend", "hybrid_lb", "external_lb", "multi_port_external_lb")}
 REASONS = {"owned.host": HOST, "owned.code": CODE, "owned.files": FILES, "owned.network": NETWORK}
@@ -37,6 +37,8 @@ KEYS = {
     "compilation_config": {
         "backend": "owned.code",
         "inductor_passes": "owned.code",
+        # Among its options are the compilers that it starts.
+        "inductor_compile_config": "owned.code",
         "cache_dir": "owned.files",
         "debug_dump_path": "owned.files",
     },
