@@ -27,6 +27,8 @@ STATES = ("closed", "open")
 TOKENS = 48
 FIELDS = {"requests": "1", "max_rounds": "6", "width": "0.25"}
 RUN_S = 900
+# Between two looks at a run: reading costs, too, and must cost both states the same.
+LOOK_S = 5.0
 
 
 async def main(pairs: int) -> None:
@@ -36,16 +38,16 @@ async def main(pairs: int) -> None:
             history = History(place / "history.db")
             # Engines start, and whatever is slow at first.
             await one_run(page, url, history, leave=False)
-            found: list[dict[str, Run]] = []
+            runs_by_pair: list[dict[str, Run]] = []
             for number in range(pairs):
-                own = {}
+                runs = {}
                 for state in (STATES[index] for index in order_of(number, 2)):
-                    own[state] = await one_run(page, url, history, leave=state == "closed")
-                found.append(own)
-                told = (f"{state} {speeds(run)}" for state, run in own.items())
-                print(f"pair {number + 1}: " + ", ".join(told), flush=True)
-    for index, side in enumerate(found[0]["open"].sides):
-        values = [{state: speed(run, index) for state, run in own.items()} for own in found]
+                    runs[state] = await one_run(page, url, history, leave=state == "closed")
+                runs_by_pair.append(runs)
+                lines = (f"{state} {speeds(run)}" for state, run in runs.items())
+                print(f"pair {number + 1}: " + ", ".join(lines), flush=True)
+    for index, side in enumerate(runs_by_pair[0]["open"].sides):
+        values = [{state: speed(run, index) for state, run in runs.items()} for runs in runs_by_pair]
         verdict = compare(values, "open", "closed", "throughput")
         print(
             f"{side.label}: tokens/s with the page open / without: {ratio(verdict)}, at least {TARGET:g} wanted "
@@ -67,13 +69,12 @@ async def one_run(page: Page, url: str, history: History, *, leave: bool) -> Run
     await page.locator("#measure").click()
     async with asyncio.timeout(RUN_S):
         # Another process writes it: nothing here could be awaited instead.
-        while not (new := [one for one in history.summaries() if one.id not in known]):  # noqa: ASYNC110
+        while not (new := [summary for summary in history.summaries() if summary.id not in known]):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
         if leave:
             await page.goto("about:blank")
         while (run := history.get(new[0].id)) is None or run.status == "running":  # noqa: ASYNC110
-            # Reading costs, too, and must cost both states the same.
-            await asyncio.sleep(5)
+            await asyncio.sleep(LOOK_S)
     if run.status != "done":
         raise SystemExit(f"the run ended as {run.status}: {run.problem}")
     return run

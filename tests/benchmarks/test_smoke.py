@@ -155,6 +155,7 @@ async def test_memory(capsys: pytest.CaptureFixture[str]) -> None:
 async def test_intrusion(
     stand_in: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(intrusion, "FIELDS", {**intrusion.FIELDS, "max_rounds": "2"})
+    monkeypatch.setattr(intrusion, "LOOK_S", 0.2)
+    monkeypatch.setattr(intrusion, "TOKENS", 16)
     await intrusion.main(pairs=1)
     assert capsys.readouterr().out.count("with the page open / without") == 2
