@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from sqlite_utils import Database
 
@@ -74,7 +75,11 @@ class DatabaseFile:
 
     @contextmanager
     def _connection(self, timeout_s: float) -> Iterator[Database]:
-        connection = sqlite3.connect(self._path, timeout=timeout_s, isolation_level=None)
+        # SQLite makes no file by itself: others could read it.
+        address = f"{self._path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(address, uri=True, timeout=timeout_s, isolation_level=None)
+        connection.text_factory = _text
+        connection.row_factory = _row
         try:
             connection.execute("PRAGMA foreign_keys=ON")
             yield Database(connection)
@@ -88,7 +93,19 @@ class DatabaseFile:
         except (OSError, sqlite3.Error) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in LOCKED:
                 raise WorkFailed("history.locked", path=str(self._path), seconds=timeout_s) from error
+            # The file may have been deleted, emptied or replaced: the next operation makes it usable again.
+            self._opened = False
             raise InvalidInput("history.unusable", path=str(self._path), detail=str(error)) from error
+
+
+def _text(content: bytes) -> str:
+    """Bytes that are no text must not keep the rows beside them from being read."""
+    return content.decode(errors="replace")
+
+
+def _row(_: sqlite3.Cursor, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    # No column is meant for bytes.
+    return tuple(_text(value) if isinstance(value, bytes) else value for value in values)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from sqlite_utils import Database
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
+from playground.domain.unicode import mended
 
 from .rows import Row
 
@@ -74,6 +75,7 @@ def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list
     long."""
     if max(len(text), len(model)) > LONGEST_SEARCHED:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
+    text, model, preset = map(_storable, (text, model, preset))
     short = 0 < len(text) < SHORTEST_INDEXED
     examined = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
     numbers = [words.number for words in examined if words.have(text, model)]
@@ -230,6 +232,11 @@ def _tables(values: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 def _text(values: Mapping[str, Any], name: str) -> list[str]:
     text = values.get(name)
     return [text] if isinstance(text, str) and text else []
+
+
+def _storable(text: str) -> str:
+    """The text as SQLite takes it: a query of FTS5 ends at a NUL, and half an emoji is no text."""
+    return mended(text).replace("\0", "\ufffd")
 
 
 def _phrase(text: str) -> str:

@@ -151,3 +151,31 @@ def test_a_search_reads_only_so_much_that_is_not_indexed(
     assert ids(history, text="same words") == ["r3", "r2"]
     indexed(history)
     assert ids(history, text="same words") == ["r3", "r2", "r1"]
+
+
+# What the query language of the index, LIKE or SQLite itself would read otherwise.
+ODD = (
+    '"',
+    '"""',
+    "a AND b",
+    "NEAR(",
+    "***",
+    "^abc",
+    "text:abc",
+    "((((",
+    "%%%",
+    "___",
+    "\\\\\\",
+    "😀😀😀",
+    "\n\n\n",
+)
+
+
+@pytest.mark.parametrize("text", [*ODD, "abc\0", "\0\0\0", "\ud83dabc"])
+def test_any_characters_may_be_searched_for(history: History, text: str) -> None:
+    saved(history, run("r1", status="done"))
+    while history.index():
+        pass
+    for filters in ({"text": text}, {"model": text}, {"preset": text}):
+        assert history.summaries(**filters) == []
+    history.search_limits(text=text, model=text)

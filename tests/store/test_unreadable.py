@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from store.test_history import run, saved
+from store.test_search import answered
 from support.sweep_run import made_sweep, save
 
 from playground.cli.main import main
@@ -39,6 +40,47 @@ def execute(config: Config, statement: str) -> None:
     with sqlite3.connect(config.db) as db:
         assert db.execute(statement).rowcount
     db.close()
+
+
+# Bytes in a column of text: as no text at all, and as a text that is not UTF-8.
+BYTES = ("x'ff00'", "CAST(x'ff00' AS TEXT)")
+COLUMNS = ("runs.created_at", "runs.preset", "runs.workload", "sides.label", "sides.settings")
+
+
+@pytest.mark.parametrize("column", [*COLUMNS, "requests.output_text", "entries.listed"])
+@pytest.mark.parametrize("content", BYTES)
+def test_bytes_in_a_row_leave_the_others_readable(
+    history: History, config: Config, column: str, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in (1, 2, 3):
+        saved(history, answered(f"r{number}", "an answer", created_at=f"2026-11-0{number}"))
+    table, name = column.split(".")
+    key = "id" if table in ("runs", "entries") else "run_id"
+    execute(config, f"UPDATE {table} SET {name} = {content} WHERE {key} = 'r2'")
+    for _ in ("before it is indexed", "after"):
+        assert {"r1", "r3"} <= {line.id for line in history.summaries()}
+        assert {"r1", "r3"} <= {line.id for line in history.summaries(model="target")}
+        while history.index():
+            pass
+    history.presets()
+    for verb in ("list", "list --json"):
+        assert main(["history", *verb.split()]) == 0
+        assert "r3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", ["deleted", "emptied"])
+def test_a_database_that_is_lost_under_way_is_made_again(history: History, config: Config, change: str) -> None:
+    saved(history, run("r1", status="done"))
+    for file_of_it in config.db.parent.glob(f"{config.db.name}*"):
+        file_of_it.unlink()
+    if change == "emptied":
+        config.db.touch()
+    with pytest.raises(InvalidInput, match=r"history\.unusable"):
+        history.summaries()
+    assert history.summaries() == []
+    history.finish(run("r2", status="done"))
+    assert [line.id for line in history.summaries()] == ["r2"]
+    assert config.db.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("kind", BROKEN)
