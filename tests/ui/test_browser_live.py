@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 from support.browser import App, fill, opened
 
+from benchmarks.common import app, folder
 from playground.i18n import Locale, say
 
 pytestmark = pytest.mark.browser
-# More than are streamed while the pages open: the race ends when it is stopped.
-TOKENS = 20_000
+# They take longer than the pages need to open: the race ends when it is stopped.
+TOKENS, RATE = 2000, 10
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with folder() as place, app(place, rate=RATE) as (_, address):
+        yield address
 
 
 async def shows_tokens(page: Page, more_than: int) -> None:
@@ -36,15 +44,15 @@ async def answers(page: Page) -> list[str]:
     ]
 
 
-async def test_pages_follow_one_race(stand_in_app: App, browser: Browser) -> None:
+async def test_pages_follow_one_race(url: str, browser: Browser) -> None:
     errors: list[str] = []
-    first = await opened(browser, stand_in_app[1], errors)
+    first = await opened(browser, url, errors)
     await first.get_by_text("Sampling, system prompt and earlier turns").click()
     await fill(first.get_by_label("Output tokens, at most"), str(TOKENS))
     await first.locator("#race").click()
     await shows_tokens(first, 10)
-    second = await opened(browser, stand_in_app[1], errors, locale="zh-CN")
-    third = await opened(browser, stand_in_app[1], errors)
+    second = await opened(browser, url, errors, locale="zh-CN")
+    third = await opened(browser, url, errors)
     for page in (second, third):
         await page.locator("#watch").click()
         await shows_tokens(page, 200)
