@@ -1,4 +1,4 @@
-"""Which hosts and origins a request may name.
+"""Which hosts and origins a request may name, and which addresses are one visitor's.
 
 A page of another website can send requests here, from its own origin or by a DNS name that leads here (DNS
 rebinding). A browser always says the truth about both.
@@ -56,3 +56,12 @@ def _name(host: str) -> str:
         return name[1:] if name.startswith("[") and (not port or port.startswith(":")) else ""
     name, _, port = name.partition(":")
     return name if not port or port.isdigit() else ""
+
+
+def network(address: str) -> str:
+    """What one visitor can choose from: a whole /64 in IPv6."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address

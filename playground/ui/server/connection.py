@@ -12,8 +12,12 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .addresses import network
+
 # Seconds in which a request's head, and its body, must have arrived. An upload takes a slow line minutes.
 HEAD_S, BODY_S = 10.0, 300.0
+# The longest head, in bytes. uvicorn keeps it whole, and the event loop is occupied with it.
+HEAD_BYTES = 65_536
 # Seconds for an answer under way when the server closes: an open page holds some open all the time.
 CLOSE_S = 0.5
 # Connections whose request is not complete; beyond that the oldest of them is closed.
@@ -42,12 +46,15 @@ class Connection(HttpToolsProtocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _in_head = True
+    # Whether a head has begun, and its bytes so far.
+    _head_begun = False
+    _head_bytes = 0
     _address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         peer: Any = transport.get_extra_info("peername")
-        self._address = str(peer[0]) if peer else ""
+        self._address = network(str(peer[0])) if peer else ""
         self.by_address[self._address] += 1
         # One address gets half of the places at most.
         if len(self.connections) > self.most or self.by_address[self._address] > self.most // 2:
@@ -55,7 +62,9 @@ class Connection(HttpToolsProtocol):
             return
         self._wait(in_head=True)
         if len(self.waiting) > MOST_WAITING:
-            next(iter(self.waiting)).transport.abort()
+            # Who opens many makes room, and nobody else.
+            ((most, _),) = Counter(waiting._address for waiting in self.waiting).most_common(1)
+            next(waiting for waiting in self.waiting if waiting._address == most).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._done_waiting()
@@ -64,12 +73,24 @@ class Connection(HttpToolsProtocol):
             del self.by_address[self._address]
         super().connection_lost(exc)
 
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_begun = True
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._head_begun = False
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.transport.is_closing():
             return
+        self._head_bytes = self._head_bytes + len(data) if self._head_begun else 0
+        if self._head_bytes > HEAD_BYTES:
+            self.transport.abort()
+            return
         # The last request's cycle stays until the head of the next one is complete.
-        in_head = self.cycle is None or self.cycle.response_complete
+        in_head = self._head_begun or self.cycle is None or self.cycle.response_complete
         if not in_head and not self.cycle.more_body:
             self._done_waiting()
         elif self not in self.waiting or in_head != self._in_head:

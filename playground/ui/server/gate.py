@@ -5,19 +5,18 @@ It stands around everything that is served, uploads and the queue included.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from playground.config import Config
-from playground.i18n import locale_of, say
 
 from .addresses import Addresses
+from .bodies import Bodies, length_of, read
+from .refused import Refused
 from .throttle import Throttle
 from .uploads import UPLOADS, make_room
 
@@ -34,19 +33,10 @@ NEEDS_LOGIN_BELOW = ("/live/", f"{API}/file=", f"{API}/heartbeat/", f"{API}/run/
 READING = ("GET", "HEAD")
 # Where a visitor may come from another website by a link. The hub shows a Space in a frame.
 ENTRANCE = "/"
+LOGIN, UPLOAD = "/login", f"{API}/upload"
 FRAMES = b"frame-ancestors 'self' https://huggingface.co"
-# Bytes of an upload beside its file.
+# Bytes of an upload beside its file, and of a login.
 ENVELOPE = 10_000
-
-
-class Refused(Exception):
-    """A request that is not let in: the status, and the sentence `gate.<reason>`."""
-
-    def __init__(self, status: int, reason: str, retry_after_s: float | None = None) -> None:
-        super().__init__(status, reason)
-        self.status = status
-        self.reason = reason
-        self.retry_after_s = retry_after_s
 
 
 class Gate:
@@ -58,27 +48,39 @@ class Gate:
         self._limits = config.limits
         self._is_known = is_known
         self._throttle = Throttle()
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = HTTPConnection(scope)
+        address = request.client.host if request.client else ""
+        is_upload = scope["path"] == UPLOAD
         try:
             self._check(request)
-            largest = self._limits.body_bytes
-            if scope["path"] == f"{API}/upload":
-                largest = max(largest, self._limits.upload_bytes + ENVELOPE)
-                room = max(0, self._limits.uploads_bytes - largest)
+            length = length_of(request, self._longest(scope["path"]))
+            if is_upload:
+                room = max(0, self._limits.uploads_bytes - self._longest(UPLOAD))
                 await UPLOADS.run(make_room, Path(get_upload_folder()), room)
-            body = _Body(scope, receive, send, largest)
+            # The file of an upload goes to the disk as it arrives.
+            with self._bodies.place(address, 0 if is_upload else length):
+                whole = receive if is_upload or not length else await read(receive)
+                if whole is not None:
+                    await self._pass_on(scope, whole, send, address)
         except Refused as refused:
-            await _response(request, refused)(scope, receive, send)
-            return
+            await refused.answer(request)(scope, receive, send)
+
+    def _longest(self, path: str) -> int:
+        """The longest body that is received there, in bytes."""
+        if path == LOGIN:
+            return ENVELOPE
+        return max(self._limits.body_bytes, self._limits.upload_bytes + ENVELOPE if path == UPLOAD else 0)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         # Without it Gradio answers other websites as if they belonged here.
         scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"origin"]}
-        address = request.client.host if request.client else ""
-        is_login = scope["path"] == "/login"
+        is_login = scope["path"] == LOGIN
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -88,15 +90,9 @@ class Gate:
                     *map(_safe, message.get("headers", ())),
                     (b"content-security-policy", FRAMES),
                 ]
-            await body.send(message)
+            await send(message)
 
-        try:
-            await self._app(scope, body.receive, answer)
-        except Exception:
-            if not body.too_large:
-                raise
-        if body.too_large and not body.answered:
-            await _response(request, Refused(413, "too_large"))(scope, receive, send)
+        await self._app(scope, receive, answer)
 
     def _check(self, request: HTTPConnection) -> None:
         """Raises Refused."""
@@ -112,7 +108,7 @@ class Gate:
                 raise Refused(404, "path")
             if not self._is_known(request):
                 raise Refused(401, "login")
-        if path == "/login" and method not in READING:
+        if path == LOGIN and method not in READING:
             wait = self._throttle.attempt(request.client.host if request.client else "")
             if wait:
                 raise Refused(429, "throttled", retry_after_s=wait)
@@ -123,42 +119,6 @@ class Gate:
         if origins:
             return not all(self._addresses.is_same(origin, host) for origin in origins)
         return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-
-
-class _Body:
-    """The body of a request, which ends where it is too large, and what is sent as its answer."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
-        """`largest`: in bytes. Raises Refused for a body that says that it is larger."""
-        self._receive = receive
-        self._send = send
-        self._left = largest
-        self.too_large = False
-        self.answered = False
-        for name, value in scope["headers"]:
-            if name == b"content-length" and not (value.isdigit() and int(value) <= self._left):
-                raise Refused(413, "too_large")
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        self.too_large = self.too_large or self._left < 0
-        return {"type": "http.disconnect"} if self.too_large else message
-
-    async def send(self, message: Message) -> None:
-        # What the application says of a body that was cut off is not the reason.
-        if self.too_large and not self.answered:
-            return
-        self.answered = True
-        await self._send(message)
-
-
-def _response(request: HTTPConnection, refused: Refused) -> PlainTextResponse:
-    sentence = say(f"gate.{refused.reason}", locale_of(request.headers.get("accept-language")))
-    headers = {"connection": "close"}
-    if refused.retry_after_s is not None:
-        headers["retry-after"] = str(math.ceil(refused.retry_after_s))
-    return PlainTextResponse(f"{sentence}\n", refused.status, headers)
 
 
 def _safe(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from dataclasses import dataclass
+
+from .addresses import network
 
 # Failed attempts before the first delay, for one address and for all together.
 FREE, FREE_FOR_ALL = 10, 100
@@ -32,7 +33,7 @@ class Throttle:
     def attempt(self, address: str) -> float:
         """Count an attempt. Returns the seconds to wait before the next one is heard; 0 if this one is."""
         now = time.monotonic()
-        attempts = self._by_address.setdefault(_network(address), _Attempts())
+        attempts = self._by_address.setdefault(network(address), _Attempts())
         if len(self._by_address) > MOST_ADDRESSES:
             del self._by_address[next(iter(self._by_address))]
         wait = max(attempts.not_before, self._all.not_before) - now
@@ -44,7 +45,7 @@ class Throttle:
 
     def succeeded(self, address: str) -> None:
         """The latest attempt from this address was right."""
-        self._by_address.pop(_network(address), None)
+        self._by_address.pop(network(address), None)
         self._all.count = max(0, self._all.count - 1)
 
 
@@ -55,12 +56,3 @@ def _count(attempts: _Attempts, now: float, free: int, longest_s: float) -> None
     attempts.latest = now
     if attempts.count >= free:
         attempts.not_before = now + min(longest_s, 2.0 ** min(attempts.count - free, 30))
-
-
-def _network(address: str) -> str:
-    """What one visitor can choose from: a whole /64 in IPv6."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -14,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 from playground.config import Config
 from playground.domain.limits import Limits
 from playground.domain.url import BaseUrl
-from playground.ui.server import throttle
+from playground.ui.server import bodies, throttle
 from playground.ui.server.gate import API, Gate
+from playground.ui.server.refused import Refused
 
 HERE = "127.0.0.1:7860"
 JOIN = f"{API}/queue/join"
@@ -215,20 +218,47 @@ def test_delays_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_large_bodies(page: Page, config: Config) -> None:
-    """Whether they say so or not; what was cut off is not taken for a request."""
+    """A body says how long it is, and what is refused is not received."""
     config = replace(config, limits=Limits(body_bytes=1000, upload_bytes=5000))
     client = visitor(page, config)
 
-    async def pieces(count: int) -> AsyncIterator[bytes]:
-        for _ in range(count):
-            yield b"x" * 100
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * 100
 
     assert (await client.post(JOIN, content=b"x" * 1001)).status_code == 413
-    assert page.reached == []
-    assert (await client.post(JOIN, content=pieces(11))).status_code == 413
-    assert page.bodies == []
-    assert (await client.post(JOIN, content=pieces(10))).status_code == 200
-    assert (await client.post(f"{API}/upload", content=pieces(150))).status_code == 200
-    assert (await client.post(f"{API}/upload", content=pieces(151))).status_code == 413
-    assert page.bodies == [1000, 15_000]
+    assert (await client.post(JOIN, content=pieces())).status_code == 411
     assert (await client.post(JOIN, headers={"content-length": "-1"})).status_code == 413
+    assert (await client.post("/login", content=b"x" * 10_001)).status_code == 413
+    assert page.reached == []
+    assert (await client.post(JOIN, content=b"x" * 1000)).status_code == 200
+    assert (await client.post(f"{API}/upload", content=b"x" * 15_000)).status_code == 200
+    assert (await client.post(f"{API}/upload", content=b"x" * 15_001)).status_code == 413
+    assert page.bodies == [1000, 15_000]
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'""', b"0", b'"a\\"b,c"'])
+async def test_a_body_of_very_many_values(client: httpx.AsyncClient, page: Page, value: bytes) -> None:
+    """It would become hundreds of times its size."""
+    answer = await client.post(JOIN, content=b'{"data": [' + b",".join([value] * 30_000) + b"]}")
+    assert answer.status_code == 413
+    assert page.reached == []
+
+
+async def test_a_long_text_is_one_value(client: httpx.AsyncClient, page: Page) -> None:
+    text = json.dumps({"data": ['"Well", he said, "[1, 2, {3}]" \\' * 100_000]}).encode()
+    assert (await client.post(JOIN, content=text)).status_code == 200
+    assert page.bodies == [len(text)]
+
+
+def test_bodies_that_are_held_together() -> None:
+    """One visitor leaves room for others, and a short one always has a place."""
+    held, length = bodies.Bodies(), bodies.MOST_HELD // 4
+    with contextlib.ExitStack() as places:
+        for _ in range(2):
+            places.enter_context(held.place("a", length))
+        with pytest.raises(Refused, match="busy"), held.place("a", length):
+            pass
+        places.enter_context(held.place("a", 1000))
+        places.enter_context(held.place("b", length))
+    with held.place("a", 2 * length):
+        pass

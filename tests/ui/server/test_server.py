@@ -26,6 +26,9 @@ Open = Callable[[bytes], socket.socket]
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
+        if scope["path"] == "/slow":
+            while (await receive())["type"] != "http.disconnect":
+                pass
         body = await Request(scope, receive).body()
         await PlainTextResponse(body or b"nothing")(scope, receive, send)
 
@@ -61,6 +64,7 @@ def opened(server: Server) -> Iterator[Open]:
 
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-"
 HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"
+SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -86,6 +90,33 @@ def test_a_second_request_that_does_not_end(monkeypatch: pytest.MonkeyPatch, ope
         pass
     made.sendall(HALF_A_HEAD)
     assert refused(made)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"GET /?", HALF_A_HEAD, HALF_A_HEAD + b": y\r\n" + b"a:b\r\n" * 10],
+    ids=["address", "header", "headers"],
+)
+@pytest.mark.parametrize("answering", [False, True])
+def test_a_head_that_grows(monkeypatch: pytest.MonkeyPatch, opened: Open, start: bytes, answering: bool) -> None:
+    """Also that of a second request while the first is being answered."""
+    monkeypatch.setattr(connection, "HEAD_BYTES", 100_000)
+    made = opened((SLOW if answering else b"") + start)
+    with contextlib.suppress(ConnectionError):
+        for _ in range(200):
+            made.sendall(b"a" * 1000)
+    assert refused(made)
+
+
+def test_who_opens_many_makes_room(monkeypatch: pytest.MonkeyPatch, opened: Open, server: Server) -> None:
+    monkeypatch.setattr(connection, "MOST_WAITING", 5)
+    url = httpx.URL(server.url)
+    with socket.create_connection((url.host, url.port), timeout=10, source_address=("127.0.0.2", 0)) as slow:
+        slow.sendall(HALF_A_HEAD)
+        held = [opened(HALF_A_HEAD) for _ in range(20)]
+        assert all(refused(made) for made in held[:15])
+        slow.sendall(b": y\r\n\r\n")
+        assert slow.recv(15) == b"HTTP/1.1 200 OK"
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY])
