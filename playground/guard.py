@@ -83,6 +83,21 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
     _end_children()
 
 
+def _terminate(pid: int) -> None:
+    """SIGTERM, also to a process that was suspended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+
+
+def _reap_orphans(child: int) -> None:
+    """Those of the command that have ended: each takes a process id until then."""
+    for pid in _children():
+        if pid != child:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
 def _shorten_log(most: int) -> None:
     """Once the log is too long, drop its middle: its beginning stays, and the last lines, which may say why the
     command ends."""
@@ -122,6 +137,7 @@ def _inner(grace_s: float, log_bytes: int, report: int, command: list[str], oute
             stop_requested = True
         if wake_read in ready and any(number != signal.SIGCHLD for number in os.read(wake_read, 64)):
             stop_requested = True
+        _reap_orphans(child.pid)
         _shorten_log(log_bytes)
     _end(child, grace_s)
     _shorten_log(log_bytes)
@@ -139,7 +155,7 @@ def main(grace_s: float, log_bytes: int, report: int, command: list[str]) -> int
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
         return _inner(grace_s, log_bytes, report, command, outer)
     for signum in STOPPING:
-        signal.signal(signum, lambda *_: os.kill(inner, signal.SIGTERM))
+        signal.signal(signum, lambda *_: _terminate(inner))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     _, status = os.waitpid(inner, 0)
     _end_children()

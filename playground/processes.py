@@ -149,7 +149,7 @@ class Guarded:
         """
         self.ask_to_end()
         if not await self.ended_within(within_s):
-            self.process.terminate()
+            _hurry(self.process)
             await self.ended_within(math.inf)
         assert self.exit_code is not None
         return self.exit_code
@@ -186,6 +186,12 @@ def ask_all_to_end() -> None:
                 guard.stdin.close()
 
 
+def _hurry(guard: subprocess.Popen[bytes] | asyncio.subprocess.Process) -> None:
+    """SIGTERM, which a guard that was suspended gets, too."""
+    guard.terminate()
+    guard.send_signal(signal.SIGCONT)
+
+
 async def end_all(within_s: float) -> None:
     """Wait until every command has ended; kill those that have not after so many seconds."""
     await _within(within_s, lambda: not any(map(_runs, list(_guards))))
@@ -193,7 +199,7 @@ async def end_all(within_s: float) -> None:
         if _runs(guard):
             with contextlib.suppress(ProcessLookupError):
                 # The first may have begun the grace period, the second ends it.
-                guard.terminate()
+                _hurry(guard)
 
 
 async def _within(seconds: float, holds: Callable[[], bool]) -> bool:
@@ -269,8 +275,8 @@ class DriverProcess:
             start_new_session=True,
         )
         assert process.stdin is not None
+        # Not waited for: a driver that does not read its plan must not keep `stop` from ending it.
         process.stdin.write(json.dumps(plan).encode() + b"\n")
-        await process.stdin.drain()
         # Standard input stays open: its end tells the driver that this process is gone.
         return cls(process)
 

@@ -14,7 +14,7 @@ import pytest
 from support.waiting import eventually, gone
 
 from playground.config import Config
-from playground.processes import Guarded, quiet_environment, run_json, run_lines
+from playground.processes import DriverProcess, Guarded, quiet_environment, run_json, run_lines
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
@@ -199,6 +199,38 @@ async def test_killed_guard_takes_a_deaf_engine_along(tmp_path: Path, killed: st
     assert eventually(lambda: all_gone([outer, inner, *pids]), within_s=20)
 
 
+@pytest.mark.parametrize("suspended", [("outer",), ("inner",), ("outer", "inner"), ("command",)])
+async def test_what_is_suspended_is_ended_all_the_same(tmp_path: Path, suspended: tuple[str, ...]) -> None:
+    process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
+    pids = pids_in(tmp_path / "pids")
+    outer = process.process.pid
+    places = {"outer": outer, "inner": children(outer)[0], "command": pids[0]}
+    for place in suspended:
+        os.kill(places[place], signal.SIGSTOP)
+    async with asyncio.timeout(20):
+        await process.end(0.5)
+    assert all_gone([*places.values(), *pids])
+
+
+async def test_orphans_that_have_ended_leave_no_zombies(tmp_path: Path) -> None:
+    code = """
+import os, sys, time
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os._exit(0)
+        os._exit(0)
+    os.wait()
+open(sys.argv[1], "w").close()
+time.sleep(60)
+"""
+    process = guarded(tmp_path, code, str(tmp_path / "forked"))
+    assert eventually((tmp_path / "forked").exists)
+    inner = children(process.process.pid)[0]
+    assert eventually(lambda: len(children(inner)) == 1)
+    await process.end()
+
+
 async def test_both_guards_killed_take_the_session_along(tmp_path: Path) -> None:
     """The kernel ends the command, and this process the rest of its session."""
     process = guarded(tmp_path, STUBBORN, str(tmp_path / "pids"), "deaf")
@@ -279,6 +311,23 @@ def test_killed_parent_leaves_no_driver(config: Config) -> None:
 
 
 # Helper commands
+
+
+@pytest.mark.parametrize("program", ["exec sleep 60", "exit 3"])
+async def test_a_driver_that_does_not_read_its_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """The plan is larger than the pipe to it."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o700)
+    monkeypatch.setattr("playground.processes.sys.executable", str(python))
+    async with asyncio.timeout(20):
+        driver = await DriverProcess.start({"text": "x" * 1_000_000})
+        if program == "exit 3":
+            with pytest.raises(subprocess.CalledProcessError):
+                await anext(driver.events())
+        await driver.close()
 
 
 async def test_lines_come_as_they_are_written() -> None:

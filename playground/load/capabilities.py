@@ -14,6 +14,7 @@ from playground.domain.spec.workload import ChatMessage, Sampling
 
 from .endpoint import Capabilities, Endpoint, TooLarge
 from .sse import EventParser, StreamError, payload
+from .stream import as_count
 
 TIMEOUT_S = 120.0
 QUESTION = (ChatMessage(role="user", content="Say hello."),)
@@ -40,9 +41,18 @@ class _Answer:
     @property
     def cached_tokens(self) -> int | None:
         """How much of the prompt came from the prefix cache; None where the endpoint does not say."""
-        usages = [event.get("usage") or {} for event in self.events]
-        details = [usage.get("prompt_tokens_details") for usage in usages]
-        return next((detail.get("cached_tokens") for detail in reversed(details) if detail), None)
+        usages = [usage for event in self.events for usage in _tables([event.get("usage")])]
+        details = _tables([usage.get("prompt_tokens_details") for usage in usages])
+        return next((as_count(detail.get("cached_tokens")) for detail in reversed(details) if detail), None)
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        return [choice for event in self.events for choice in _tables(event.get("choices"))]
+
+
+def _tables(values: object) -> list[dict[str, Any]]:
+    """The tables of a list: what an endpoint sends may have any shape."""
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabilities:
@@ -62,10 +72,9 @@ async def probe(endpoint: Endpoint, sampling: Sampling | None = None) -> Capabil
             raise WorkFailed("stream.unfinished", detail=f"{TIMEOUT_S:g}") from error
         except httpx.HTTPError as error:
             raise WorkFailed("stream.connect", detail=str(error) or type(error).__name__) from error
-    choices = [choice for event in answer.events for choice in event.get("choices") or ()]
     counted = [event for event in answer.events if event.get("usage")]
     return Capabilities(
-        token_ids=any(choice.get("token_ids") for choice in choices),
+        token_ids=any(choice.get("token_ids") for choice in answer.choices),
         running_usage=any(event.get("choices") for event in counted) and len(counted) > 1,
         usage="usage" in accepted,
         cache_salt=salts,

@@ -6,12 +6,13 @@ only the times that it gets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
 import httptools
 
-from .sse import EventParser, StreamError, lenient_json, payload
+from .sse import EventParser, StreamError, lenient_json, malformed, payload
 
 # A response with this status or a higher one, a redirect or an error, has no stream.
 NO_ANSWER = 300
@@ -45,6 +46,8 @@ class StreamReader:
         self._now = 0.0
         # Tokens in all deltas so far; None once one came uncounted.
         self._counted: int | None = 0
+        # The same, where one that came uncounted is taken for one token.
+        self._least_tokens = 0
         self._deltas: list[Delta] = []
 
     def feed(self, at: float, block: bytes) -> None:
@@ -52,6 +55,8 @@ class StreamReader:
         self._now = at
         try:
             self._parser.feed_data(block)
+        except httptools.HttpParserUpgrade as error:
+            raise StreamError("http", self._http_error()) from error
         except httptools.HttpParserError as error:
             # A callback's exception arrives wrapped.
             if isinstance(error.__context__, StreamError):
@@ -85,15 +90,23 @@ class StreamReader:
             if len(self._error_body) < ERROR_BYTES:
                 self._error_body += body
             return
-        for data in self._events.feed(body):
-            self._on_data(data)
+        self._read(self._events.feed(body))
 
     def on_message_complete(self) -> None:
         self._complete = True
         if self._parser.get_status_code() < NO_ANSWER:
-            for data in self._events.end():
-                self._on_data(data)
+            self._read(self._events.end())
             self.finished = self.finished or self.finish_reason is not None
+
+    def _read(self, events: Iterable[bytes]) -> None:
+        for data in events:
+            if self.finished:
+                # What comes after the end is no part of the answer.
+                return
+            try:
+                self._on_data(data)
+            except (TypeError, AttributeError) as error:
+                raise malformed(data) from error
 
     def _on_data(self, data: bytes) -> None:
         """Handle one payload. This takes most of a measurement's CPU time, so it makes few calls."""
@@ -108,7 +121,7 @@ class StreamReader:
             if counted is not None:
                 if counted > self._most_tokens:
                     # Lists of a length that nothing but a number vouches for would follow.
-                    raise StreamError("too_many_tokens", f"{self._most_tokens:,}")
+                    raise self._too_many_tokens()
                 self.output_tokens = counted
                 prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
                 if prompt_tokens != self.prompt_tokens:
@@ -136,8 +149,14 @@ class StreamReader:
             tokens = max(usage - self._counted, 0)
         # A chunk that only names the role, or only the finish reason, bears no token.
         if tokens or (tokens is None and text):
+            self._least_tokens += tokens or 1
+            if self._least_tokens > self._most_tokens:
+                raise self._too_many_tokens()
             self._deltas.append((self._now, tokens, text, ids or None))
             self._counted = None if tokens is None or self._counted is None else self._counted + tokens
+
+    def _too_many_tokens(self) -> StreamError:
+        return StreamError("too_many_tokens", f"{self._most_tokens:,}")
 
     def _http_error(self) -> str:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.fake_server import FakeServer, Reply, Steady, payload, role, token
+from support.fake_server import FakeServer, Reply, Script, Steady, payload, role, token
 
 from playground.domain.errors import WorkFailed
 from playground.domain.limits import Limits
@@ -229,6 +229,30 @@ async def test_a_count_of_200_million_tokens() -> None:
     assert counted.output_text == measured.output_text == "first"
 
 
+async def many_ids(reply: Reply) -> None:
+    await begun(reply)
+    await reply.event(token("second", list(range(200))))
+    await reply.done()
+
+
+async def many_chunks(reply: Reply) -> None:
+    await begun(reply)
+    for _ in range(200):
+        await reply.event(token("x"))
+    await reply.done()
+
+
+@pytest.mark.parametrize(("script", "text"), [(many_ids, "first"), (many_chunks, "first" + "x" * 99)])
+async def test_more_tokens_than_the_limit(script: Script, text: str) -> None:
+    """Once four million pieces of one answer, for which the event loop stood still for 12 s."""
+    limits = Limits(output_tokens=100)
+    async with FakeServer(script) as server:
+        (raced,) = await race(server.endpoint, limits=limits)
+        (measured,) = await measure(server.endpoint, limits)
+    assert problem(raced) == problem(measured) == "stream.too_many_tokens"
+    assert raced.output_text == measured.output_text == text
+
+
 async def test_where_only_time_ends_the_load_the_limit_does() -> None:
     profile = ConcurrencyProfile(concurrency=4, duration_s=3600)
     prompts = [Prompt(conversation=CONVERSATION)]
@@ -256,3 +280,62 @@ async def test_an_answer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch)
             await capabilities.probe(server.endpoint)
         async with AnswerClient(server.endpoint, 0.15) as client:
             assert await client.answer(CONVERSATION, Sampling()) is None
+
+
+async def test_what_comes_after_the_end_is_no_part_of_the_answer() -> None:
+    events = [json.dumps(token("whole", [1])), "[DONE]", json.dumps(token("more", [2])), "[DONE]"]
+
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.block("".join(f"data: {event}\n\n" for event in events).encode())
+        await reply.done()
+
+    async with FakeServer(script) as server:
+        (raced,) = await race(server.endpoint)
+        (measured,) = await measure(server.endpoint)
+    assert problem(raced) is problem(measured) is None
+    assert raced.output_text == measured.output_text == "whole"
+
+
+async def test_an_endpoint_that_answers_in_another_protocol() -> None:
+    """Once the end of the load's whole process."""
+
+    async def first_switches(reply: Reply) -> None:
+        nonlocal requests
+        requests += 1
+        if requests > 1:
+            await Steady(rate=1000, tokens=5)(reply)
+            return
+        await reply.raw(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        reply.cut()
+
+    requests = 0
+    async with FakeServer(first_switches) as server:
+        (raced,) = await race(server.endpoint)
+    assert problem(raced) == "stream.http"
+    requests = 0
+    async with FakeServer(first_switches) as server:
+        broken, whole = await measure(server.endpoint, requests=2)
+    assert (problem(broken), problem(whole)) == ("stream.http", None)
+
+
+ODD_EVENTS: tuple[dict[str, Any], ...] = (
+    {"choices": 5},
+    {"choices": "text"},
+    {"choices": [None]},
+    {"choices": [], "usage": [1]},
+    {"choices": [], "usage": {"prompt_tokens_details": "x"}},
+    {"choices": [], "usage": {"prompt_tokens_details": {"cached_tokens": {"a": 1}}}},
+)
+
+
+@pytest.mark.parametrize("event", ODD_EVENTS)
+async def test_a_probe_answered_by_other_shapes(event: dict[str, Any]) -> None:
+    async def script(reply: Reply) -> None:
+        await reply.begin()
+        await reply.event(event)
+        await reply.done()
+
+    async with FakeServer(script) as server:
+        known = await capabilities.probe(server.endpoint)
+    assert not known.token_ids
