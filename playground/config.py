@@ -137,7 +137,8 @@ def _parse(name: str, value: str) -> object:
                 return _parse_list(kind, [item.strip() for item in value.split(",")])
             case _:
                 return value
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, RuntimeError) as error:
+        # RuntimeError: a home of somebody who does not exist.
         displayed = "…" if name in SECRET else value
         raise InvalidInput("config.bad_value", name=name, value=displayed, meaning=VARIABLES[name]) from error
 

@@ -85,6 +85,7 @@ def test_paths_are_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"),
     [
         ("PLAYGROUND_PORT", "eighty"),
+        ("PLAYGROUND_STATE", "~nobody-of-this-name/state"),
         ("PLAYGROUND_CPU_KV_GIB", "0.5"),
         ("PLAYGROUND_IDLE_STOP_S", "never"),
         ("PLAYGROUND_EXTRA_FLAGS", "yes"),

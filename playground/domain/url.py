@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 LONGEST = 2048
 NETLOC = re.compile(r"([^@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(:\d*)?")
-HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
+# A name of the domain name system; resolvers raise errors of their own for a part that is empty or too long.
+PART = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST = re.compile(rf"(?=.{{1,253}}$){PART}(\.{PART})*")
 # Nothing that a server could read as another path: no escapes, no dots alone, no empty segments.
 PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~:@-]+)*")
 

@@ -65,9 +65,8 @@ def check_extra(words: Sequence[str], runtime: Runtime, where: Mapping[str, str]
             # vLLM would take the next flag for the value.
             raise InvalidInput("settings.flag_stray", **where, key="extra_flags", word=first[:200])
         why = why_owned(name)
-        if why is None:
-            inner = {*keys, *_keys_in(value if value is not None else "".join(values))}
-            why = next((Message(reason) for key, reason in KEYS.get(name, {}).items() if key in inner), None)
+        if why is None and name in KEYS:
+            why = _why_inside(KEYS[name], keys, value if value is not None else "".join(values))
         if why is not None:
             raise InvalidInput("settings.flag_owned", **where, key="extra_flags", flag=first[:200], why=why)
 
@@ -84,11 +83,23 @@ def _parts(word: str) -> tuple[str, list[str], str | None]:
     return dashed, (keys or "").rstrip("+").split("."), value
 
 
+def _why_inside(owned: Mapping[str, str], keys: Sequence[str], text: str) -> Message | None:
+    """Why no extra flag may set one of the keys that lead to this value, or that are in it; None if it may."""
+    try:
+        inner = {*keys, *_keys_in(text)}
+    except ValueError:
+        return Message("owned.not_json")
+    return next((Message(reason) for key, reason in owned.items() if key in inner), None)
+
+
 def _keys_in(text: str) -> Iterator[str]:
-    """All keys of a JSON value, at every depth; none where it is not JSON."""
+    """All keys of a JSON value, at every depth; none of a plain word. Raises ValueError for what may be an object
+    all the same: vLLM also takes numbers like 1k."""
     try:
         waiting: list[Any] = [json.loads(text)]
     except (ValueError, RecursionError):
+        if "{" in text:
+            raise ValueError("not JSON") from None
         return
     while waiting:
         value = waiting.pop()

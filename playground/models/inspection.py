@@ -22,12 +22,11 @@ from playground.domain.fit.weights import Tensor
 from playground.processes import ended_by_signal, run_json
 
 from .fetch import ROOT, hub_answer, hub_command, hub_is_off
+from .files import MOST_MIB, content, opened
 from .folders import local_folder
 
-# The most that is read of one file; the largest tokenizers have half of that.
-MOST_MIB = 64
-# Elements of one tensor; the largest layers of today have a thousandth of that.
-LARGEST_TENSOR = 2**44
+# Elements of one tensor; the largest layers of today have a thousandth of that. Dimensions; they have five.
+LARGEST_TENSOR, MOST_DIMENSIONS = 2**44, 16
 # The errors that a file of unexpected form raises.
 BROKEN = (
     OSError,
@@ -94,7 +93,7 @@ def _headers(folder: Path) -> tuple[Tensor, ...] | None:
 
 def _header(file: Path) -> list[Tensor]:
     """A safetensors file begins with its header's length, 8 bytes, little-endian; then the header, as JSON."""
-    with file.open("rb") as stream:
+    with opened(file) as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
         if length > MOST_MIB * MIB:
             raise ValueError(f"{file.name}: not a safetensors file, or its header has more than {MOST_MIB} MiB")
@@ -106,7 +105,7 @@ def _header(file: Path) -> list[Tensor]:
 
 def _tensor(name: str, dtype: object, shape: Sequence[object]) -> Tensor:
     sizes = [size for size in shape if isinstance(size, int) and 0 <= size <= LARGEST_TENSOR]
-    if len(sizes) < len(shape) or (elements := math.prod(sizes)) > LARGEST_TENSOR:
+    if not len(sizes) == len(shape) <= MOST_DIMENSIONS or (elements := math.prod(sizes)) > LARGEST_TENSOR:
         raise ValueError(f"{name[:100]}: no shape of a tensor")
     return Tensor(name, str(dtype), elements)
 
@@ -139,7 +138,7 @@ def _tokens(folder: Path) -> Tokens | None:
 
 def _chat_template(folder: Path) -> str | None:
     if (folder / "chat_template.jinja").is_file():
-        return _text(folder / "chat_template.jinja")
+        return content(folder / "chat_template.jinja").decode()
     if not (folder / "tokenizer_config.json").is_file():
         return None
     template = _json(folder / "tokenizer_config.json").get("chat_template")
@@ -147,15 +146,7 @@ def _chat_template(folder: Path) -> str | None:
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    document = json.loads(_text(file))
+    document = json.loads(content(file).decode())
     if not isinstance(document, dict):
         raise ValueError(f"{file.name}: not an object")
     return document
-
-
-def _text(file: Path) -> str:
-    with file.open("rb") as stream:
-        content = stream.read(MOST_MIB * MIB + 1)
-    if len(content) > MOST_MIB * MIB:
-        raise ValueError(f"{file.name}: more than {MOST_MIB} MiB")
-    return content.decode()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer
+
+from .files import content
+
+logger = logging.getLogger(__name__)
 
 
 class TokenText:
@@ -28,9 +33,16 @@ class TokenText:
 
 @lru_cache(maxsize=4)
 def tokenizer(folder: Path | None) -> Tokenizer | None:
-    """The tokenizer of a model folder; None where it has no tokenizer.json."""
+    """The tokenizer of a model folder; None where it has no tokenizer.json that can be read."""
     file = folder / "tokenizer.json" if folder else None
-    return Tokenizer.from_file(str(file)) if file is not None and file.is_file() else None
+    if file is None or not file.is_file():
+        return None
+    try:
+        return Tokenizer.from_buffer(content(file))
+    except Exception as error:  # noqa: BLE001
+        # The library's errors have no other kind. The engine says what is wrong with its own model.
+        logger.warning("%s can't be read: %s", file, error)
+        return None
 
 
 def token_text(folder: Path | None) -> TokenText:

@@ -170,6 +170,11 @@ OWNED = {
         "--profiler-config.torch_profiler_dir /x",
         "-cc.debug_dump_path /x",
     ],
+    # vLLM takes 1k for 1000, which no JSON parser does.
+    "owned.not_json": [
+        '-cc={"backend":"os.system","cudagraph_num_of_warmups":1k}',
+        '--compilation-config {"\\u0062ackend":"x","n":1k}',
+    ],
     "owned.network": [
         "--kv-transfer-config {}",
         "--otlp-traces-endpoint http://x",

@@ -22,6 +22,7 @@ from playground.domain.errors import ModelUnavailable
 from playground.domain.fit.weights import Tensor
 from playground.i18n import LOCALES, say_message
 from playground.models import inspection
+from playground.models.tokenizer import token_text
 
 TOKENIZER = {
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]},
@@ -99,7 +100,7 @@ def test_a_unigram_tokenizer(config: Config) -> None:
 
 # Deeper than Python's parser goes.
 NESTED = b'{"a":' * 100_000
-NO_SHAPES = ("a", ["a"], [2, "a"], [10**400], [2**40, 2**40], [math.nan], [1.5], [-1], 3)
+NO_SHAPES = ("a", ["a"], [2] * 1_000_000, [2, "a"], [10**400], [2**40, 2**40], [math.nan], [1.5], [-1], 3)
 NO_VOCABULARIES = (None, "ab", {}, [], {"a": [0]}, {"a": None}, [[["a"], 0.0]], [[1, 0.0]])
 
 
@@ -190,6 +191,29 @@ def test_without_a_hub_it_cannot_be_known(config: Config, name: str) -> None:
 
 
 BREAKS = b"breaks"
+
+
+def test_what_would_never_end_is_not_read(config: Config) -> None:
+    """A pipe, and a terminal that an index leads to: a reader of either would wait for ever."""
+    piped = model_at(config.models / "piped")
+    os.mkfifo(piped / "model.safetensors")
+    led_away = model_at(config.models / "led-away")
+    (led_away / "model.safetensors.index.json").write_text('{"weight_map": {"w": "/dev/ptmx"}}')
+    for name in ("piped", "led-away"):
+        assert "not a plain file" in str(refused(config, name).params["detail"])
+
+
+@pytest.mark.parametrize("content", [b"{}", b"\xff", b"[" * 100_000])
+def test_a_broken_tokenizer_splits_no_text(config: Config, content: bytes) -> None:
+    folder = model_at(config.models / "mine", tokenizer__json=content)
+    assert token_text(folder).split("a", [0]) is None
+
+
+def test_a_tokenizer_without_end_is_not_read(config: Config) -> None:
+    folder = model_at(config.models / "mine")
+    with (folder / "tokenizer.json").open("ab") as file:
+        file.truncate(70 * 1024**2)
+    assert token_text(folder).split("a", [0]) is None
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
@@ -294,6 +318,13 @@ def test_a_hub_that_fails_midway(hub: tuple[str, type[Hub]], tmp_path: Path, con
     url, handler = hub
     handler.files["model.safetensors"] = content
     assert ask(url, tmp_path) == "model.hub_failed"
+
+
+def test_a_small_file_that_is_large(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:
+    url, handler = hub
+    handler.files["config.json"] = bytes(70 * 1024**2)
+    assert ask(url, tmp_path) == "model.hub_failed"
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 70 * 1024**2
 
 
 def test_a_hub_without_the_model(hub: tuple[str, type[Hub]], tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from playground.domain.validation import refused
 MOST = 2**63 - 1
 PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
+# No argument of a command may contain a NUL.
+NO_NUL = r"^[^\x00]*$"
 # One of vLLM's own words, which differ from version to version.
-Word = Annotated[str, Field(max_length=200)]
+Word = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
 # The longest name of a file that file systems allow, in bytes.
 LONGEST_PART = 255
 

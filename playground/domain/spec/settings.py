@@ -16,7 +16,7 @@ from pydantic import (
 
 from playground.domain.url import BaseUrl
 
-from .fields import Count, Frozen, ModelName, PositiveInt, Word
+from .fields import NO_NUL, Count, Frozen, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
 
@@ -67,7 +67,7 @@ class EngineSettings(Frozen):
     speculation: Speculation = SpeculationOff()
     knobs: Knobs = Knobs()
     trust_remote_code: bool = False
-    extra_flags: tuple[Annotated[str, Field(max_length=20_000)], ...] = ()
+    extra_flags: tuple[Annotated[str, Field(max_length=20_000, pattern=NO_NUL)], ...] = ()
 
     @property
     def draft(self) -> str | None:
