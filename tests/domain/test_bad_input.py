@@ -147,6 +147,14 @@ def test_knob(knob: str, value: Any, accepted: str) -> None:
     assert accepted in say_message(caught.value)
 
 
+@pytest.mark.parametrize("knob", ["kv_cache_dtype", "quantization", "load_format", "attention_backend"])
+def test_a_nul_reaches_no_command(knob: str) -> None:
+    for values in ({"knobs": {knob: "a\0b"}}, {"extra_flags": ["--revision=a\0b"]}):
+        with pytest.raises(InvalidInput) as caught:
+            validate(EngineSettings, {"target": "t", **values}, where="A")
+        assert "control characters" in say_message(caught.value)
+
+
 @pytest.mark.parametrize(("speculation", "field", "accepted"), SPECULATION)
 def test_speculation(speculation: dict[str, Any], field: str, accepted: str) -> None:
     with pytest.raises(InvalidInput) as caught:
