@@ -22,6 +22,7 @@ from playground.ui.shared.labels import I18N
 from .connection import Connection, places
 from .front_page import FrontPage
 from .gate import Gate
+from .queue import Queue
 from .sessions import Sessions
 
 # Seconds after which what is still going on is given up when the server closes.
@@ -77,6 +78,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
     )
     mounted: gr.routes.App = site.routes[-1].app  # type: ignore[attr-defined]
     mounted.state_holder = Sessions(page)
+    page._queue = Queue(page)
 
     def is_known(request: HTTPConnection) -> bool:
         cookies = (f"access-token{kind}-{mounted.cookie_id}" for kind in ("", "-unsecure"))

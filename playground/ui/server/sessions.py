@@ -10,7 +10,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import gradio as gr
+from fastapi import HTTPException
 from gradio.state_holder import SessionState, StateHolder
+
+# Characters of a page's own id, which Gradio keeps for hours. Its pages take eleven.
+LONGEST_ID = 64
 
 
 class _Session(SessionState):
@@ -32,6 +36,8 @@ class Sessions(StateHolder):
         self.set_blocks(page)
 
     def __getitem__(self, session_id: str) -> SessionState:
+        if len(session_id) > LONGEST_ID:
+            raise HTTPException(400, "bad session")
         if session_id not in self.session_data:
             self.session_data[session_id] = _Session(self.blocks)
         return super().__getitem__(session_id)

@@ -14,8 +14,14 @@ from playground.config import Config
 from playground.domain.limits import Limits
 from playground.runs.host import Host
 from playground.ui import page
+from playground.ui.server import uploads
 from playground.ui.server.server import Server, listen, served
 from playground.ui.server.uploads import make_room
+
+
+@pytest.fixture(autouse=True)
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "LEAST_BYTES", 5)
 
 
 def test_the_oldest_make_room(tmp_path: Path) -> None:
@@ -29,6 +35,18 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
     make_room(tmp_path, 25)
     assert files[2].exists()
     make_room(tmp_path / "none", 0)
+
+
+def test_empty_files_count_too(tmp_path: Path) -> None:
+    """And a folder goes with its last file."""
+    for number in range(30):
+        file = tmp_path / str(number // 3) / f"{number}.txt"
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        os.utime(file, (number, number))
+    make_room(tmp_path, 5 * 4)
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == [f"{number}.txt" for number in range(26, 30)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["8", "9"]
 
 
 def test_all_together_have_a_limit(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
