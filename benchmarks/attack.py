@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import resource
+import secrets
 import sqlite3
 import stat
 import sys
@@ -166,6 +167,50 @@ async def long_body(visitor: Visitor, _: str) -> str:
         # It may close the connection before everything was sent.
         return "refused"
     return f"refused with {answer.status_code}" if answer.status_code == 413 else f"answered {answer.status_code}"
+
+
+async def many_values(visitor: Visitor, _: str) -> str:
+    """A body within the limit that is all empty lists: hundreds of times its size as objects."""
+    body = b'{"fn_index": 0, "session_hash": "a", "data": [' + b"[]," * 2_500_000 + b"0]}"
+    headers = {"Content-Type": "application/json"}
+    answers = [await visitor.client.post(f"{API}/queue/join", content=body, headers=headers) for _ in range(5)]
+    statuses = {answer.status_code for answer in answers}
+    return f"refused with {statuses}" if statuses == {413} else f"answered {statuses}"
+
+
+async def long_head(_: Visitor, url: str) -> str:
+    """Fifty megabytes of short headers, which never end."""
+    _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    sent = 0
+    try:
+        while sent < 50 * MIB:
+            writer.write(b"a:b\r\n" * 200_000)
+            await asyncio.wait_for(writer.drain(), 10)
+            sent += MIB
+    except ConnectionError:
+        return "refused"
+    except TimeoutError:
+        pass
+    finally:
+        writer.close()
+    return f"took {sent / MIB:.0f} MiB"
+
+
+async def unread_answers(place: Path) -> Outcome:
+    """A hundred and fifty pages that open a run of a long prompt, and never fetch it."""
+
+    async def attack(visitor: Visitor, _: str) -> str:
+        visitor.fill(asked_prompt="x y " * 900_000, asked_max_tokens=20)
+        await visitor.press("race")
+        await until(lambda: any(status != "running" for _, status in runs(place)), within_s=30)
+        for _ in range(150):
+            visitor.session = secrets.token_hex(6)
+            await visitor.send("runs", details={"run": runs(place)[0][0]})
+        await asyncio.sleep(5)
+        return "refused or dropped"
+
+    return await of_size(place, attack)
 
 
 async def nested_upload(visitor: Visitor, _: str) -> str:
@@ -440,6 +485,9 @@ ATTACKS = (
     Trial("long-label", "refused", field("race", side0_label="x" * 5 * MIB)),
     Trial("long-prompt", "refused", field("race", asked_prompt="x" * 300 * MIB)),
     Trial("long-body", "413", lambda place: of_size(place, long_body)),
+    Trial("many-values", "413", lambda place: of_size(place, many_values)),
+    Trial("long-head", "refused", lambda place: of_size(place, long_head)),
+    Trial("unread-answers", "dropped", unread_answers),
     Trial("nested-upload", "refused", lambda place: of_size(place, nested_upload)),
     Trial(
         "synthetic-prompts",
