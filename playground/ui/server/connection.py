@@ -1,4 +1,4 @@
-"""Connections that are opened and then send no request, or one that never ends.
+"""Connections that are opened and then send no request, or one that never ends, or never read the answer.
 
 uvicorn waits for them without a limit, until no file descriptor is left for anybody else.
 """
@@ -16,6 +16,8 @@ from .addresses import network
 
 # Seconds in which a request's head, and its body, must have arrived. An upload takes a slow line minutes.
 HEAD_S, BODY_S = 10.0, 300.0
+# Seconds in which something of an answer must have been taken: until then all of it is held.
+TAKEN_S = 30.0
 # The longest head, in bytes. uvicorn keeps it whole, and the event loop is occupied with it.
 HEAD_BYTES = 65_536
 # Seconds for an answer under way when the server closes: an open page holds some open all the time.
@@ -45,6 +47,7 @@ class Connection(HttpToolsProtocol):
     by_address: ClassVar[Counter[str]] = Counter()
 
     _deadline: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
     _in_head = True
     # Whether a head has begun, and its bytes so far.
     _head_begun = False
@@ -68,6 +71,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._done_waiting()
+        self._all_taken()
         self.by_address[self._address] -= 1
         if not self.by_address[self._address]:
             del self.by_address[self._address]
@@ -95,6 +99,27 @@ class Connection(HttpToolsProtocol):
             self._done_waiting()
         elif self not in self.waiting or in_head != self._in_head:
             self._wait(in_head)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_taking()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._all_taken()
+
+    def _await_taking(self, before: int | None = None) -> None:
+        """`before`: bytes that were left when it was last looked at."""
+        left = self.transport.get_write_buffer_size()
+        if left == before:
+            self._give_up()
+        else:
+            self._taking = self.loop.call_later(TAKEN_S, self._await_taking, left)
+
+    def _all_taken(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
 
     def shutdown(self) -> None:
         super().shutdown()

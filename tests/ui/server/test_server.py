@@ -20,6 +20,7 @@ from playground.runs.host import Host
 from playground.ui.server import connection
 from playground.ui.server.connection import Connection
 from playground.ui.server.server import Server, listen, served
+from tests.support.waiting import eventually
 
 Open = Callable[[bytes], socket.socket]
 
@@ -30,6 +31,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
         body = await Request(scope, receive).body()
+        if scope["path"] == "/large":
+            body = b"x" * 30_000_000
         await PlainTextResponse(body or b"nothing")(scope, receive, send)
 
 
@@ -65,6 +68,7 @@ def opened(server: Server) -> Iterator[Open]:
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-"
 HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LARGE = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -129,6 +133,14 @@ def test_half_open_connections_keep_nobody_out(
     assert all(refused(made) for made in held[:15])
     assert httpx.get(server.url).text == "nothing"
     assert len(Connection.waiting) <= 5
+
+
+def test_an_answer_that_is_not_taken(monkeypatch: pytest.MonkeyPatch, opened: Open) -> None:
+    """It is not held for ever."""
+    monkeypatch.setattr(connection, "TAKEN_S", 0.1)
+    made = opened(LARGE)
+    assert made.recv(15) == b"HTTP/1.1 200 OK"
+    assert eventually(lambda: not Connection.by_address, within_s=20)
 
 
 def test_one_address_gets_half_of_the_places(monkeypatch: pytest.MonkeyPatch, opened: Open) -> None:
