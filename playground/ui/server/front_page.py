@@ -27,9 +27,11 @@ class FrontPage:
         self._making = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (scope["method"], scope["path"], scope["query_string"]) != ("GET", "/", b""):
+        if scope["type"] != "http" or scope["path"] != "/" or scope["method"] not in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
+        # A query is for the scripts of the page; those that Gradio reads, for links to a page's state, are closed.
+        scope = {**scope, "method": "GET", "query_string": b""}
         request = HTTPConnection(scope)
         packed = "br" in request.headers.get("accept-encoding", "")
         key = (*map(request.headers.get, HEADERS), scope["scheme"], packed, self._is_known(request))
