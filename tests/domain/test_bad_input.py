@@ -104,10 +104,6 @@ KNOBS: list[tuple[str, Any, str]] = [
     ("long_prefill_token_threshold", 2**63, "at most 9223372036854775807"),
     *((knob, "x" * 201, "200") for knob in ("kv_cache_dtype", "quantization", "load_format")),
     ("attention_backend", "x" * 201, "200"),
-    *(
-        (knob, "a\0b", "control")
-        for knob in ("kv_cache_dtype", "quantization", "load_format", "attention_backend")
-    ),
     ("enforce_eager", "eager", "true or false"),
     ("tensor_parallel_size", 0, "at least 1"),
     ("pipeline_parallel_size", "two", "a whole number"),
