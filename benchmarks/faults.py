@@ -236,6 +236,47 @@ def guard_killed(*, outer: bool) -> Callable[[Path], Awaitable[Outcome]]:
     return run
 
 
+async def guards_suspended(place: Path) -> Outcome:
+    """Both guards of each engine are stopped by SIGSTOP, and then the app is ended."""
+    with real_app(place, stand_in(place, rate=20)) as (process, url):
+        async with Visitor(url) as visitor:
+            await visitor.arrive()
+            await streaming(visitor, place)
+            pids = family(process.pid)
+            guards = [pid for pid in pids if any("guard.py" in word for word in psutil.Process(pid).cmdline())]
+            for pid in guards:
+                os.kill(pid, signal.SIGSTOP)
+            since = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            ended = await until(lambda: process.poll() is not None, within_s=20)
+            took = time.monotonic() - since
+            await until(lambda: not alive(pids), within_s=2)
+            left = alive(pids)
+    for pid in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).kill()
+    seen = f"{len(guards)} guards suspended; ended after {took:.1f} s, {len(left)} of {len(pids)} processes left"
+    return Outcome(bool(guards) and ended and took < END_S + 1 and not left, seen)
+
+
+async def tidied(place: Path) -> Outcome:
+    """Between two races somebody deletes what is in the state folder, and the database."""
+    with real_app(place, stand_in(place, rate=500)) as (process, url):
+        async with Visitor(url) as visitor:
+            await visitor.arrive()
+            visitor.fill(asked_max_tokens=20)
+            await visitor.press("race")
+            await until(lambda: ended(place), within_s=30)
+            entries = [entry for entry in (place / "state").iterdir() if entry.is_file() or entry.is_socket()]
+            for entry in (*entries, place / "history.db", place / "history.db-wal", place / "history.db-shm"):
+                entry.unlink(missing_ok=True)
+            await visitor.press("race")
+            await until(lambda: (place / "history.db").exists() and ended(place), within_s=30)
+            statuses = [status for _, status in history(place)]
+        running = process.poll() is None
+    return Outcome(running and statuses == ["done"], f"the second race: {statuses}")
+
+
 async def killed(place: Path) -> Outcome:
     """kill -9 in the middle of a race, three times; then a start without a visitor."""
     environment = stand_in(place, rate=50)
@@ -410,6 +451,8 @@ FAULTS = (
     Trial("thirty-checks", "within 5 s", thirty_checks),
     Trial("outer-guard-killed", "no process left", guard_killed(outer=True)),
     Trial("inner-guard-killed", "no process left", guard_killed(outer=False)),
+    Trial("guards-suspended", "no process left", guards_suspended),
+    Trial("tidied", "the second race is done", tidied),
     Trial("killed", "interrupted, ok, nothing left", killed),
     Trial("long-log", "bounded", long_log),
     Trial("database-locked", "the page goes on", page_with(sqlite_lock)),

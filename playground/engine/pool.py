@@ -97,9 +97,9 @@ class Pool:
                     self._host_lock.release()
 
     def live(self, request: EngineRequest) -> Engine | None:
-        """The engine that already runs with exactly these settings, if there is one."""
+        """The engine that already runs with exactly these settings, if there is one that can be reached."""
         engine = self._engines.get(request.name)
-        return engine if engine is not None and engine.alive else None
+        return engine if engine is not None and engine.alive and engine.uds.exists() else None
 
     async def provide(
         self, requests: Sequence[EngineRequest], on_stage: Callable[[int, str], None]

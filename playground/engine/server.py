@@ -41,7 +41,9 @@ class LogTail:
 
     def read(self) -> list[str]:
         """The complete lines that are new since the last call, each cut at LONGEST_LINE; of very many, the first
-        and the last."""
+        and the last. None if somebody has removed the file: temporary folders are tidied."""
+        if not self._path.exists():
+            return []
         with self._path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             # Less than before: the guard shortened it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from support.races import SIDES, raced, workload
@@ -12,6 +12,7 @@ from support.races import SIDES, raced, workload
 from playground import private_files
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.i18n import LOCALES, say_message
+from playground.processes import Guarded
 from playground.runs.host import Host
 
 
@@ -47,3 +48,26 @@ async def test_a_folder_that_somebody_opened(host: Host) -> None:
         await host.start(host.comparison(SIDES, workload()), "a test")
     assert caught.value.message_id == "private.open"
     host.config.state.chmod(0o700)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_folder_that_is_tidied_between_two_runs(host: Host, whole: bool) -> None:
+    """The engines run on, and can't be reached any more: others take their place."""
+    await raced(host)
+    for entry in host.config.state.iterdir():
+        entry.unlink()
+    if whole:
+        host.config.state.rmdir()
+    assert (await raced(host)).run.status == "done"
+
+
+async def test_a_log_that_is_tidied_while_its_engine_starts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Guarded.start
+
+    def start_and_tidy(*args: Any, **kwargs: Any) -> Guarded:
+        started = start(*args, **kwargs)
+        started.log.unlink()
+        return started
+
+    monkeypatch.setattr(Guarded, "start", start_and_tidy)
+    assert (await raced(host)).run.status == "done"
