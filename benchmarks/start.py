@@ -52,7 +52,8 @@ async def bare(commands: list[str]) -> float:
     began = time.monotonic()
     processes = [_started(command) for command in commands]
     try:
-        sockets = [Path(words[words.index("--uds") + 1]) for words in map(shlex.split, commands)]
+        words = [word for command in commands for word in shlex.split(command)]
+        sockets = [Path(word.removeprefix("--uds=")) for word in words if word.startswith("--uds=")]
         await asyncio.gather(*(_healthy(path) for path in sockets))
         return time.monotonic() - began
     finally:
