@@ -52,7 +52,7 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
 
     # One button: stages, then tokens on both sides.
     await page.locator("#race").click()
-    await expect(page.locator(".pane .stage").first).to_contain_text(" s", timeout=30_000)
+    await expect(page.locator(".pane .stage").first).to_contain_text(" s", timeout=START_MS)
     await shot(page, "03-starting")
 
     # A second visitor sees who holds the engines, and may watch.
