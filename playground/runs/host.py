@@ -36,6 +36,8 @@ JOBS_S, ENGINES_S, LAST_S = 1.5, 1.5, 0.3
 INDEX_PAUSE_S, INDEX_INTERVAL_S = 0.2, 5.0
 # Seconds until the watch for idle engines goes on after an error.
 WATCH_AGAIN_S = 5.0
+# Logs of engines that are kept for whoever looks for a cause: the latest.
+MOST_LOGS = 20
 # Runs and sweeps that could not be saved, of which the last are kept in memory.
 MOST_UNSAVED = 5
 
@@ -71,7 +73,8 @@ class Host:
         # The process that holds this lock has a run that may still be going on.
         lock = filelock.FileLock(self.config.state / "host.lock", timeout=0, mode=0o600)
         with contextlib.suppress(filelock.Timeout), lock:
-            for leftover in self.config.state.glob("*.sock"):
+            logs = sorted(self.config.state.glob("*.log"), key=lambda log: log.lstat().st_mtime)
+            for leftover in (*self.config.state.glob("*.sock"), *logs[:-MOST_LOGS]):
                 leftover.unlink(missing_ok=True)
         self._tidied = self.history.mark_interrupted(lock) is not None
 

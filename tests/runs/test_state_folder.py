@@ -13,7 +13,7 @@ from playground import private_files
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.i18n import LOCALES, say_message
 from playground.processes import Guarded
-from playground.runs.host import Host
+from playground.runs.host import MOST_LOGS, Host
 
 
 def full(*_: object, **__: object) -> NoReturn:
@@ -71,3 +71,12 @@ async def test_a_log_that_is_tidied_while_its_engine_starts(host: Host, monkeypa
 
     monkeypatch.setattr(Guarded, "start", start_and_tidy)
     assert (await raced(host)).run.status == "done"
+
+
+def test_the_latest_logs_are_kept(host: Host) -> None:
+    logs = [host.config.state / f"{number}.log" for number in range(MOST_LOGS + 2)]
+    for age, log in enumerate(reversed(logs)):
+        log.write_text("a log")
+        os.utime(log, (1_000_000 - age, 1_000_000 - age))
+    host.tidy_up()
+    assert sorted(host.config.state.glob("*.log")) == sorted(logs[2:])
