@@ -26,8 +26,8 @@ from playground.domain.stats.verdicts import Verdict, compare
 from playground.engine.pool import Holder
 from playground.engine.server import Engine
 from playground.load.driver_client import MeasuredLoad
-from playground.runs.engine_start import prepare
 from playground.runs.host import Host
+from playground.runs.sides.engine_start import prepare
 
 TARGET = 0.98
 STATES = ("frozen", "idle")

@@ -20,7 +20,7 @@ from playground.report.findings import findings
 from playground.report.side_summary import limitations, race_figures, readable
 from playground.report.tables import errors
 from playground.runs.load_test import LoadTest
-from playground.runs.preflight import SideCheck
+from playground.runs.sides.preflight import SideCheck
 
 UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
 

@@ -7,8 +7,8 @@ import argparse
 from playground.config import Config
 from playground.i18n import say
 from playground.report.documents import preflight_document
-from playground.runs import preflight
 from playground.runs.host import Host
+from playground.runs.sides import preflight
 
 from .console import print_json, print_preflight
 from .preset import preset_of

@@ -10,7 +10,7 @@ from playground.domain.fit.memory import GIB, Need
 from playground.domain.fit.pair import PairVerdict
 from playground.domain.spec.change import Change
 from playground.i18n import Locale, say, say_message
-from playground.runs.preflight import SideCheck
+from playground.runs.sides.preflight import SideCheck
 
 FIXED_PARTS = ("weights", "draft_weights", "activations", "cuda_graphs", "other")
 FITS = {True: "preflight.fits", False: "preflight.fits_not", None: "preflight.fits_unknown"}

@@ -25,16 +25,16 @@ from playground.models.tokenizer import tokenizer
 from playground.store import History
 from playground.workers import RUNS, abandoned
 
-from . import placement
 from .checks import harness
-from .engine_start import prepare
 from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
 from .race import Race
 from .saving import Saving
-from .served_side import ServedSide
 from .session import RunSession
+from .sides import placement
+from .sides.engine_start import prepare
+from .sides.served_side import ServedSide
 
 logger = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from .checks import accuracy, answers, harness
 from .checks.client import OnProgress
 from .live import Live, Phase
 from .saving import Saving
-from .served_side import ServedSide
 from .session import RunSession, meanwhile
+from .sides.served_side import ServedSide
 
 # A side is warm when the step times of two passes in a row differ by no more than this share, or after so many
 # passes.

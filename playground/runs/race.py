@@ -11,8 +11,8 @@ from playground.domain.record.run import Trial
 from playground.domain.spec.workload import Sampling
 from playground.load.driver_client import RaceLoad
 
-from .served_side import ServedSide
 from .session import RunSession
+from .sides.served_side import ServedSide
 
 WARM_UP_TOKENS = 16
 

@@ -17,7 +17,7 @@ from playground.load.driver_client import MeasuredLoad, RaceLoad
 
 from .live import Live
 from .saving import Saving
-from .served_side import ServedSide
+from .sides.served_side import ServedSide
 
 SAMPLE_INTERVAL_S = 0.5
 DEATH_S = 5.0

@@ -31,11 +31,11 @@ from playground.i18n import say_message
 from playground.store import WRITERS, History
 from playground.workers import RUNS
 
-from . import placement
 from .comparison import Comparison, new_run_id
 from .failure import as_message
 from .saving import not_saved
 from .search import BETTER, REPEAT_ROUNDS, Search
+from .sides import placement
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")

@@ -11,8 +11,8 @@ from playground.domain.record.metrics import acceptance_of, side_figures
 from playground.domain.record.token_sources import token_origins
 from playground.engine import devices
 from playground.presets import Preset
-from playground.runs import preflight
 from playground.runs.host import Host
+from playground.runs.sides import preflight
 
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 

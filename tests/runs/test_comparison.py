@@ -19,8 +19,9 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.engine.server import Engine
 from playground.i18n import say_message
-from playground.runs import engine_start, race
+from playground.runs import race
 from playground.runs.host import Host
+from playground.runs.sides import engine_start
 
 pytestmark = pytest.mark.slow
 

@@ -29,9 +29,9 @@ from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.engine.runtime import Runtime
 from playground.models import fetch
-from playground.runs import preflight
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
+from playground.runs.sides import preflight
 from playground.workers import CHECKS
 
 # The contract is 5 s; a loaded machine may take longer to come round to it.

@@ -12,7 +12,7 @@ from playground.domain.fit.issue import FitIssue, Level
 from playground.domain.fit.memory import Device, Need
 from playground.domain.fit.pair import Pair, PairVerdict
 from playground.i18n import Locale, say_message
-from playground.runs.preflight import SideCheck
+from playground.runs.sides.preflight import SideCheck
 
 from .parts import SCHEMA_VERSION, ChangeDocument, SchemaVersion
 

@@ -16,9 +16,9 @@ from playground.domain.fit.memory import GIB, Need
 from playground.i18n import Locale, say
 from playground.report import preflight as report
 from playground.report.charts.chart import COLOURS
-from playground.runs import preflight
 from playground.runs.comparison import Comparison
-from playground.runs.preflight import SideCheck
+from playground.runs.sides import preflight
+from playground.runs.sides.preflight import SideCheck
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 from playground.workers import CHECKS

@@ -21,10 +21,10 @@ from playground.load.capabilities import probe
 from playground.load.endpoint import Endpoint
 from playground.models.fetch import ensure
 from playground.models.tokenizer import token_text
+from playground.runs.live import Live, RunProgress
 from playground.workers import RUNS
 
 from . import placement, preflight
-from .live import Live, RunProgress
 from .placement import PlannedEngine
 from .served_side import ServedSide
 

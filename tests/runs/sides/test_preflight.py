@@ -27,10 +27,10 @@ from playground.i18n import LOCALES, say_message
 from playground.presets import Side
 from playground.report import preflight as preflight_report
 from playground.report.documents import preflight_document
-from playground.runs import preflight
 from playground.runs.host import Host
-from playground.runs.placement import PlannedEngine
-from playground.runs.preflight import SideCheck
+from playground.runs.sides import preflight
+from playground.runs.sides.placement import PlannedEngine
+from playground.runs.sides.preflight import SideCheck
 from playground.ui.compare import preflight_panel
 
 H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
