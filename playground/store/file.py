@@ -61,9 +61,10 @@ class DatabaseFile:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """A connection for queries."""
+        """A connection for queries, which all see the database as it was at the first of them."""
         self.open(READ_TIMEOUT_S)
         with self._explained(READ_TIMEOUT_S), self._connection(READ_TIMEOUT_S) as db:
+            db.conn.execute("BEGIN")
             yield db
 
     @contextmanager

@@ -26,6 +26,7 @@ from playground.domain.spec.speculation import DraftModel, Ngram
 from playground.domain.spec.workload import ChatMessage, Limits, Sampling, Workload
 from playground.store import History
 from playground.store.evidence import outputs_of, outputs_row
+from playground.store.file import DatabaseFile
 
 # The first released shape, as it stands in people's files. Never change it: later migrations must open it.
 OLDEST = """
@@ -224,6 +225,19 @@ def test_a_run_that_can_not_be_written_is_at_least_ended(history: History) -> No
     found = history.get("r1")
     assert found is not None
     assert (found.status, found.problem) == ("failed", problem)
+
+
+def test_a_reader_sees_one_moment(config: Config) -> None:
+    """A run that is read while it is written would else have requests of a trial that was not there yet."""
+    file = DatabaseFile(config.db)
+    with file.reading() as db:
+        counted = [db.table("entries").count]
+        with file.writing() as other:
+            other.conn.execute("INSERT INTO entries (id, listed) VALUES ('a run', 'a run')")
+        counted.append(db.table("entries").count)
+    assert counted == [0, 0]
+    with file.reading() as db:
+        assert db.table("entries").count == 1
 
 
 def test_numbers_of_a_trial_that_broke_off_leave_nothing_behind(history: History) -> None:
