@@ -143,12 +143,10 @@ async def test_the_holder_is_not_written_through_a_link(config: Config, tmp_path
 def test_a_new_database(tmp_path: Path) -> None:
     path = tmp_path / "data" / "history.db"
     history = History(path)
-    with history._file.reading() as db:
-        db.conn.execute("BEGIN IMMEDIATE")
+    with history._file.writing():
         files = list(path.parent.iterdir())
         assert len(files) > 1, "SQLite's own files are among them"
         assert {mode(file) for file in files} == {0o600}
-        db.conn.execute("COMMIT")
     assert mode(path.parent) == 0o700
 
 

@@ -268,6 +268,10 @@ class FakeServer:
             # The answer has ended or was cut: only the client's end is still to come.
             reply.writer.close()
             await asyncio.wait([watcher], timeout=5)
+        except ConnectionError:
+            # Writing may find out before reading does.
+            reply.closed.set()
+            raise
         finally:
             watcher.cancel()
 
