@@ -7,7 +7,6 @@ Stand-in engines, loopback only; each attack gets an app of its own. The exit co
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -25,7 +24,7 @@ import httpx
 import psutil
 
 from benchmarks.common import app, folder, real_app, stand_in
-from benchmarks.trials import Outcome, Probe, Trial, table, until
+from benchmarks.trials import Outcome, Probe, Trial, main, until
 from benchmarks.visitor import API, Visitor
 
 EVIL = "http://evil.example"
@@ -511,13 +510,5 @@ ATTACKS = (
 )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    names = parser.parse_args().names
-    chosen = [attack for attack in ATTACKS if not names or attack.name in names]
-    return 1 if asyncio.run(table(chosen, folder)) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ATTACKS, folder))

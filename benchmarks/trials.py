@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
+import signal
+import subprocess
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -86,6 +89,21 @@ def family(pid: int) -> list[int]:
     return [pid, *(child.pid for child in process.children(recursive=True))]
 
 
+async def terminated(process: subprocess.Popen[bytes], pids: Sequence[int]) -> tuple[float | None, list[int]]:
+    """Send SIGTERM. Returns the seconds until the process had ended (None: it did not within 20 s), and which of
+    these processes still ran 2 s later; those are killed."""
+    since = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    ended = await until(lambda: process.poll() is not None, within_s=20)
+    took = time.monotonic() - since
+    await until(lambda: not alive(pids), within_s=2)
+    left = alive(pids)
+    for pid in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).kill()
+    return took if ended else None, left
+
+
 async def until(condition: Callable[[], bool], within_s: float) -> bool:
     """Whether it became true in time."""
     deadline = time.monotonic() + within_s
@@ -94,6 +112,15 @@ async def until(condition: Callable[[], bool], within_s: float) -> bool:
             return False
         await asyncio.sleep(0.05)
     return True
+
+
+def main(trials: Sequence[Trial], folder: Callable[[], contextlib.AbstractContextManager[Path]]) -> int:
+    """The command line: the trials that it names, or all. Returns the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args().names
+    chosen = [trial for trial in trials if not names or trial.name in names]
+    return 1 if asyncio.run(table(chosen, folder)) else 0
 
 
 async def table(trials: Sequence[Trial], folder: Callable[[], contextlib.AbstractContextManager[Path]]) -> int:
