@@ -38,9 +38,24 @@ from playground.workers import CHECKS
 SECONDS = 15
 
 
+# What this process had started before the test: servers of other tests, which last as long as the session.
+_elders: set[psutil.Process] = set()
+
+
+@pytest.fixture(autouse=True)
+def elders() -> None:
+    _elders.clear()
+    _elders.update(psutil.Process().children())
+
+
 def children() -> set[psutil.Process]:
-    """Everything that this process started and that still runs."""
-    return {child for child in psutil.Process().children(recursive=True) if not gone(child.pid)}
+    """Everything that the test started and that still runs."""
+    roots = set(psutil.Process().children()) - _elders
+    processes = set[psutil.Process]()
+    for root in roots:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes |= {root, *root.children(recursive=True)}
+    return {process for process in processes if not gone(process.pid)}
 
 
 def runs(word: str) -> bool:
