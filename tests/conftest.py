@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,17 @@ from playground.engine.runtime import Runtime
 from playground.runs.host import Host
 
 pytest_plugins = ["support.schedule"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A report parses source code. In CPython 3.11 that ends with a SystemError, and the whole session with it, if
+    meanwhile a forgotten task is collected whose traceback is logged: that parses source code, too."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
