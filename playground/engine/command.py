@@ -102,7 +102,7 @@ def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
             )
         if runtime.device == "cpu" and settings.synthetic:
             raise InvalidInput("settings.no_synthetic", **where, key="speculation.rejection_sample_method")
-    flags.check_extra(settings.extra_flags, runtime, where)
+    flags.check_extra(settings.extra_flags, runtime, where, speculates=settings.speculates is True)
 
 
 def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:

@@ -12,7 +12,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.validation import nearest_of
 from playground.domain.vllm_cli.old_names import replacement
-from playground.domain.vllm_cli.owned import KEYS, why_owned
+from playground.domain.vllm_cli.owned import KEYS, why_no_speculation, why_owned
 
 from .runtime import Runtime
 
@@ -50,9 +50,9 @@ def check_known(runtime: Runtime, flag: str, key: str, where: Mapping[str, str])
     raise InvalidInput("settings.flag_missing", **where, key=key, flag=flag, instead=instead)
 
 
-def check_extra(words: Sequence[str], runtime: Runtime, where: Mapping[str, str]) -> None:
+def check_extra(words: Sequence[str], runtime: Runtime, where: Mapping[str, str], *, speculates: bool) -> None:
     """Raises InvalidInput for a word that is no flag and no flag's value, for a flag that the runtime lacks, and
-    for one that only the playground may set."""
+    for one that only the playground may set. `speculates`: the settings have a speculation of their own."""
     for first, *values in options(words):
         flag, keys, value = _parts(first)
         if not first.startswith("-"):
@@ -65,6 +65,8 @@ def check_extra(words: Sequence[str], runtime: Runtime, where: Mapping[str, str]
             # vLLM would take the next flag for the value.
             raise InvalidInput("settings.flag_stray", **where, key="extra_flags", word=first[:200])
         why = why_owned(name)
+        if name == "speculative_config" and not speculates and values and not any(keys):
+            why = why_no_speculation(values[0])
         if why is None and name in KEYS:
             why = _why_inside(KEYS[name], keys, value if value is not None else "".join(values))
         if why is not None:

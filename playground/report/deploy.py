@@ -18,6 +18,7 @@ import yaml
 
 from playground.config import Config
 from playground.domain.spec.settings import EngineSettings
+from playground.domain.vllm_cli.python_call import SERVED_ONLY
 from playground.engine.command import arguments
 from playground.models import folders
 
@@ -74,7 +75,7 @@ def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
             f"    llm = LLM({keywords})",
             '    print(llm.generate("Once upon a time")[0].outputs[0].text)',
             # As JSON it stays one line, whatever was typed.
-            *([f"# vllm serve only: {json.dumps(shlex.join(served))}"] if served else []),
+            *([SERVED_ONLY + json.dumps(shlex.join(served))] if served else []),
         ]
     )
 

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 
 from .documents.comparison import CompareDocument
 from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
+from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
 from .figures import DISTRIBUTIONS, SINGLE_VALUES
@@ -30,6 +31,7 @@ DOCUMENTS: dict[str, Any] = {
     "sweep": SweepDocument,
     "sweep_plan": SweepPlanDocument,
     "preflight": PreflightDocument,
+    "paste": PasteDocument,
 }
 DESCRIPTION = (
     "One of several documents; each is also addressed by its name under $defs. null means unknown, never 0. "

@@ -133,7 +133,7 @@ class Comparison:
         """Check the length of synthetic prompts where the limit is known, since making long ones takes long."""
         for side in self.run.sides:
             longest = side.settings.knobs.max_model_len if isinstance(side.settings, EngineSettings) else None
-            if longest is not None and tokens >= longest:
+            if isinstance(longest, int) and tokens >= longest:
                 raise InvalidInput("measurement.too_long", side=side.label, tokens=tokens, longest=longest)
 
     async def execute(self) -> None:

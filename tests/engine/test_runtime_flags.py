@@ -203,6 +203,37 @@ def test_what_the_playground_owns(reason: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"method": "medusa", "model": "org/heads"}, None),
+        ({"method": "gemma4_mtp", "model": "org/assistant"}, None),
+        ({"method": "custom_class", "model": "os.path"}, "owned.code"),
+        ({"method": "extract_hidden_states"}, "owned.code"),
+        ({"method": "dflash", "draft-load-config": {}}, "owned.code"),
+        ({"model": "os.path"}, "owned.field"),
+        ([], "owned.not_json"),
+    ],
+)
+def test_a_speculation_without_fields(config: Any, reason: str | None) -> None:
+    side = settings(extra_flags=["--speculative-config", json.dumps(config)])
+    assert side.speculates is None
+    if reason is None:
+        check(side, version("0.32.0"), "A")
+        return
+    with pytest.raises(InvalidInput) as caught:
+        check(side, version("0.32.0"), "A")
+    why = caught.value.params["why"]
+    assert isinstance(why, Message)
+    assert why.message_id == reason
+
+
+def test_two_speculations() -> None:
+    words = ["--speculative-config", '{"method": "medusa"}']
+    with pytest.raises(InvalidInput, match="owned.field"):
+        check(settings(speculation={"method": "ngram"}, extra_flags=words), version("0.32.0"), "A")
+
+
+@pytest.mark.parametrize(
     "words",
     [
         "--mod /m",

@@ -24,6 +24,8 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Workload
+from playground.domain.vllm_cli import option_table, paste
+from playground.domain.vllm_cli.options import ALIASES
 from playground.i18n import LOCALES, Locale
 from playground.models import folders
 from playground.report import deploy
@@ -112,7 +114,9 @@ with contextlib.redirect_stdout(sys.stderr):
     ServeSubcommand().subparser_init(parser.add_subparsers())
     parsed = [vars(parser.parse_args(words)) for words in json.load(sys.stdin)]
     fields = {field.name for field in dataclasses.fields(EngineArgs)} | set(inspect.signature(LLM).parameters)
-print(json.dumps({"parsed": parsed, "fields": sorted(fields)}, default=str))
+    actions = parser._subparsers._group_actions[0].choices["serve"]._actions
+    options = [(action.option_strings, action.nargs) for action in actions if action.option_strings]
+print(json.dumps({"parsed": parsed, "fields": sorted(fields), "options": options}, default=str))
 """
 
 
@@ -124,7 +128,22 @@ def vllm() -> dict[str, Any]:
     done = subprocess.run(asked, input=json.dumps(commands), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     answer: dict[str, Any] = json.loads(done.stdout)
-    return {"parsed": dict(zip(cases(), answer["parsed"], strict=True)), "fields": set(answer["fields"])}
+    return {**answer, "parsed": dict(zip(cases(), answer["parsed"], strict=True)), "fields": set(answer["fields"])}
+
+
+@pytest.mark.slow
+def test_vllm_s_options_are_those_of_the_table(vllm: dict[str, Any]) -> None:
+    """Which names there are, what follows each, and the short ones."""
+    expected: dict[str, set[str]] = {"SWITCHES": set(), "FLAGS": set(), "LISTS": set(), "VALUES": set()}
+    short: dict[str, str] = {}
+    for flags, nargs in vllm["options"]:
+        (name, *others) = [flag[2:] for flag in flags if flag.startswith("--")]
+        kind = {0: "SWITCHES" if f"no-{name}" in others else "FLAGS", "+": "LISTS"}.get(nargs, "VALUES")
+        expected[kind].add(name)
+        assert all(other in (f"no-{name}", *ALIASES) for other in others)
+        short |= {flag[1:]: name for flag in flags if not flag.startswith("--")}
+    assert {kind: set(getattr(option_table, kind)) for kind in expected} == expected
+    assert short == {**option_table.SHORT, "h": "help"}
 
 
 @pytest.mark.slow
@@ -289,3 +308,15 @@ def test_the_page_offers_them_for_engines_alone(config: Config, locale: Locale, 
     )
     assert others == ["", ""]
     assert json.loads(painter.paint())["deploy"] is None
+
+
+@pytest.mark.parametrize("name", cases())
+def test_what_is_written_can_be_pasted_back(name: str) -> None:
+    """In each of the five forms; of the options, only those that no host allows are left out."""
+    case = cases()[name]
+    expected = case.model_copy(update={"extra_flags": (), "target": folders.portable(Config(), case.target)})
+    for kind, text in snippets(case).items():
+        pasted = paste.read(text)
+        assert (kind, pasted.settings) == (kind, expected)
+        dropped = [left.what for left in pasted.left_out if left.what.startswith("--")]
+        assert dropped == (["--chat-template"] if case.extra_flags else [])

@@ -68,7 +68,7 @@ def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tu
 
 def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
     requested, longest = settings.knobs.max_model_len, target.shape.context
-    if requested is None or longest is None or requested <= longest:
+    if not isinstance(requested, int) or longest is None or requested <= longest:
         return []
     problem = Message("preflight.longer_than_model", {"asked": requested, "longest": longest})
     return [FitIssue(problem, "warning", remedies=((Change("knobs.max_model_len", longest),),))]

@@ -7,6 +7,7 @@ the allowances were fitted to what vLLM 0.26 reported on an H200 and are checked
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
@@ -154,13 +155,20 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
         "cuda_graphs": _cuda_graphs(settings, target.shape, device),
         "other": other,
     }
-    kv_sequence = _kv_of_all(settings, target.shape, draft, device, length)
+
+    def kv(tokens: int) -> int:
+        return _kv_of_all(settings, target.shape, draft, device, tokens)
+
     budget, available = _left(settings, device, sum(fixed.values()))
+    if knobs.max_model_len == "auto" and kv(1) <= available < kv(length):
+        # vLLM takes the longest that there is room for.
+        length = bisect_right(range(length), available, key=kv) - 1
+    kv_sequence = kv(length)
     utilized = int(device.total_bytes * (knobs.gpu_memory_utilization or DEFAULT_UTILIZATION))
     return Need(
         **fixed,
         length=length,
-        kv_per_token=_kv_of_all(settings, target.shape, draft, device, 1),
+        kv_per_token=kv(1),
         kv_sequence=kv_sequence,
         kv_least=max(kv_sequence, _granted(settings, device) or 0),
         kv_available=available,
@@ -170,8 +178,9 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
 
 
 def full_length(settings: EngineSettings, shape: ModelShape) -> int | None:
-    """Tokens of the longest sequence; never more than the model was made for, which vLLM refuses."""
-    lengths = [length for length in (settings.knobs.max_model_len, shape.context) if length is not None]
+    """Tokens of the longest sequence; never more than the model was made for, which vLLM refuses. Where the length
+    follows from the room, the longest that it can be."""
+    lengths = [length for length in (settings.knobs.max_model_len, shape.context) if isinstance(length, int)]
     return min(lengths, default=None)
 
 

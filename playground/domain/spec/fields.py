@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from playground.domain.validation import refused
 
@@ -12,6 +12,15 @@ from playground.domain.validation import refused
 MOST = 2**63 - 1
 PositiveInt = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
+
+
+def _auto_length(value: object) -> object:
+    """-1 is vLLM's other word for auto."""
+    return "auto" if value == -1 or (isinstance(value, str) and value.strip().lower() in ("auto", "-1")) else value
+
+
+# Tokens of the longest sequence; auto: as many as there is room for, and the model was made for.
+ModelLength = Annotated[PositiveInt | Literal["auto"], BeforeValidator(_auto_length)]
 # No argument of a command may contain a NUL.
 NO_NUL = r"^[^\x00]*$"
 # One of vLLM's own words, which differ from version to version.

@@ -5,6 +5,7 @@ Names are vLLM's own. None always means "the engine's own default" and is never 
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -16,7 +17,7 @@ from pydantic import (
 
 from playground.domain.url import BaseUrl
 
-from .fields import NO_NUL, Count, Frozen, ModelName, PositiveInt, Word
+from .fields import NO_NUL, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
 
@@ -26,7 +27,7 @@ class Knobs(Frozen):
     # Batching and scheduling
     max_num_seqs: PositiveInt | None = None
     max_num_batched_tokens: PositiveInt | None = None
-    max_model_len: PositiveInt | None = None
+    max_model_len: ModelLength | None = None
     enable_chunked_prefill: bool | None = None
     long_prefill_token_threshold: Count | None = None
     scheduling_policy: Literal["fcfs", "priority"] | None = None
@@ -75,8 +76,11 @@ class EngineSettings(Frozen):
         return self.speculation.draft
 
     @property
-    def speculates(self) -> bool:
-        return self.speculation.method != "off"
+    def speculates(self) -> bool | None:
+        """None: an extra flag has a speculation that the settings have no place for."""
+        if self.speculation.method != "off":
+            return True
+        return None if any(re.match("--speculative[-_]config|-sc", flag) for flag in self.extra_flags) else False
 
     @property
     def synthetic(self) -> bool:

@@ -128,7 +128,7 @@ def _has(side: Side, name: str) -> bool:
     if not isinstance(side.engine, EngineSettings):
         return False
     if name == ACCEPTANCE:
-        return side.engine.speculates
+        return side.engine.speculates is True
     field = ALIASES.get(name, name)
     return field not in SPECULATION or field in type(side.engine.speculation).model_fields
 

@@ -120,6 +120,6 @@ def _none_better(sweep: Sweep, certain: Sequence[Score]) -> Recommendation:
     reason = Message("sweep.none_better", {"baseline": first.label, "speed_up": best})
     varied = {score.side.label for score in certain}
     engines = [side.engine for side in sweep.case.sides if side.label in varied]
-    plain = isinstance(first.engine, EngineSettings) and not first.engine.speculates
+    plain = isinstance(first.engine, EngineSettings) and first.engine.speculates is False
     off = plain and all(isinstance(engine, EngineSettings) and engine.speculates for engine in engines)
     return Recommendation("off" if off else None, reason)

@@ -97,7 +97,7 @@ def _others(values: Sequence[Value], index: int | None) -> tuple[Value, ...]:
 def _speculating(run: Run) -> dict[str, int]:
     """Label -> k of each side that speculates, if the first side does not."""
     first = run.sides[0].settings
-    if not isinstance(first, EngineSettings) or first.speculates:
+    if not isinstance(first, EngineSettings) or first.speculates is not False:
         return {}
     return {
         side.label: int(side.settings.speculation.model_dump()["num_speculative_tokens"])

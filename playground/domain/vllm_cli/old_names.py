@@ -9,7 +9,7 @@ from typing import Any
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message, Where
 
-from .words import bare, options, split
+from .options import bare, grouped, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ def modernised(settings: Mapping[str, Any], where: Where) -> tuple[dict[str, Any
         notes += adopt(modern, name, place.pop(name), where)
     if isinstance(flags := modern.get("extra_flags"), (list, tuple)) and all(isinstance(f, str) for f in flags):
         current_flags: list[str] = []
-        for words in options(flags):
-            name, value = split(words)
+        for words in grouped(flags):
+            name, value = value_of(words)
             if _is_old(name, False):
                 notes += adopt(modern, name, value, where)
             else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from playground.domain.message import Message
 from playground.domain.spec.settings import Knobs
 
@@ -46,9 +48,31 @@ KEYS = {
 }
 
 
+# Methods that neither run code nor write files that they name, beside those whose names end with _mtp.
+METHODS = {"ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa", "mlp_speculator"}
+METHODS |= {"dflash", "dspark"}
+LOADS = {"draft_load_config", "code_revision", "target_model_config", "draft_model_config"}
+LOADS |= {"target_parallel_config", "draft_parallel_config"}
+
+
 def why_owned(name: str) -> Message | None:
     """Why no extra flag may set the option of that name; None if one may."""
     if (field := FIELDS.get(name)) is not None:
         return Message("owned.field", {"field": field})
     reason = next((reason for reason, names in REASONS.items() if name in names), None)
     return None if reason is None else Message(reason)
+
+
+def why_no_speculation(text: str) -> Message | None:
+    """Why no extra flag may hold this --speculative-config, where the settings have none; None if one may."""
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        return Message("owned.not_json")
+    method = config.get("method")
+    if method is None:
+        return Message("owned.field", {"field": "speculation"})
+    named = isinstance(method, str) and (method in METHODS or method.endswith("_mtp"))
+    return None if named and not LOADS & {name.replace("-", "_") for name in config} else Message("owned.code")

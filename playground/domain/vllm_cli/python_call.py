@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
+import shlex
 import textwrap
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from playground.domain.errors import InvalidInput
 
+from .notes import Notes, shortened
+from .options import Option, split
+from .shell import Word, plain
+
 CALLS = ("LLM", "EngineArgs", "AsyncEngineArgs")
 OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
+LISTED = re.compile(r"""["']vllm["']|vllm\.entrypoints|["'][^"'\n]*vllm serve""")
+# What Deploy writes before options that LLM(...) does not take: words for a shell, as JSON.
+SERVED_ONLY = "# vllm serve only: "
+CODE = re.compile(
+    r"^\s*(?:import|from|def|async def|class|subprocess|os\.|\w+\s*=\s*[\[f\"'(]|\w[\w.]*\(|with|@)", re.MULTILINE
+)
 
 
 def is_python(text: str) -> bool:
@@ -19,23 +33,125 @@ def is_python(text: str) -> bool:
     return OPENS.search(text) is not None
 
 
-def arguments(text: str) -> list[tuple[str, Any]]:
-    """Name and value of each argument, in order. Raises InvalidInput for what is no literal."""
+def options(text: str, notes: Notes) -> list[Option]:
+    """The arguments, in order. Raises InvalidInput for what is no literal, and no name of one."""
     source = textwrap.dedent(text).strip()
-    call = _call(source)
+    tree = _parsed(source)
+    call = _call(tree)
     if len(call.args) > 1:
         raise InvalidInput("paste.positional", text=_typed(source, call.args[1]))
+    literals = _literals(tree)
     nodes = [("model", argument) for argument in call.args]
     nodes += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
-    return [(name, _literal(source, name, node)) for name, node in nodes]
+    read: list[Option] = []
+    for name, node in nodes:
+        if isinstance(node, ast.Name) and node.id in literals:
+            name_of, node = node.id, literals[node.id]
+            notes.say("paste.resolved", name=name_of, value=shortened(_typed(source, node)))
+        value = _literal(source, name, node)
+        if name == "**" and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            read += [Option(key, inner) for key, inner in value.items()]
+        else:
+            read.append(Option(name, value))
+    return [*read, *_served_only(source, notes)]
 
 
-def _call(source: str) -> ast.Call:
+def _served_only(source: str, notes: Notes) -> Iterator[Option]:
+    """The options in Deploy's comment."""
+    comment = re.search(rf'^\s*{SERVED_ONLY}(".*")$', source, re.MULTILINE)
+    if comment:
+        with contextlib.suppress(ValueError):
+            yield from split(plain(shlex.split(json.loads(comment[1]))), notes)
+
+
+def listed_words(text: str) -> list[Word] | None:
+    """The words of a Python list, or of a text for a shell, that starts vLLM's server; None without one."""
+    if not LISTED.search(text) or (not CODE.search(text) and not text.lstrip().startswith("[")):
+        return None
     try:
-        tree = ast.parse(source)
+        tree = _parsed(textwrap.dedent(text).strip())
+    except InvalidInput:
+        return None
+    literals = _literals(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.List, ast.Tuple)):
+            words = [_word(item, literals) for item in node.elts]
+            texts = " ".join(word.text for word in words)
+            if re.search(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints", texts):
+                return words
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.search(r"\bvllm serve\s", node.value)
+        ):
+            return [Word("sh"), Word("-c"), Word(node.value)]
+    return None
+
+
+def _word(node: ast.expr, literals: dict[str, ast.expr]) -> Word:
+    """An item of a list of words. What is no literal is marked, as a shell's variable is."""
+    resolved: tuple[tuple[str, str], ...] = ()
+    if isinstance(node, ast.Call) and _name(node) == "str" and len(node.args) == 1:
+        node = node.args[0]
+    if isinstance(node, ast.Name) and node.id in literals:
+        name, node = node.id, literals[node.id]
+        resolved = ((name, ast.unparse(node) if isinstance(node, ast.Constant) else name),)
+    if isinstance(node, ast.Constant):
+        return Word(str(node.value), None, resolved)
+    text = "…" if not isinstance(node, ast.Name) else node.id
+    return Word(text, text)
+
+
+def _literals(tree: ast.Module) -> dict[str, ast.expr]:
+    """Names that are set once in the text, with what they are set to."""
+    values: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            values.setdefault(node.id, [])
+    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    constants = (ast.Constant, ast.Dict, ast.List, ast.Tuple)
+    return {
+        name: nodes[0]
+        for name, nodes in values.items()
+        if len(nodes) == 1 and stored.count(name) == 1 and isinstance(nodes[0], constants)
+    }
+
+
+def _parsed(source: str) -> ast.Module:
+    try:
+        return _tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise InvalidInput("paste.not_python", line=line) from None
+    if (end := _line_without_comma(source, line)) is not None:
+        raise InvalidInput("paste.no_comma", line=end)
+    raise InvalidInput("paste.not_python", line=line)
+
+
+def _tree(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        # Of escapes in a text that nobody here wrote.
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def _line_without_comma(source: str, line: int) -> int | None:
+    """The line near `line` that only lacks a comma at its end."""
+    lines = source.split("\n")
+    for number in (line - 1, line):
+        if not 1 <= number < len(lines) or not lines[number - 1].strip():
+            continue
+        changed = [*lines[: number - 1], lines[number - 1].rstrip() + ",", *lines[number:]]
+        try:
+            _tree("\n".join(changed))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return number
+    return None
+
+
+def _call(tree: ast.Module) -> ast.Call:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node) in CALLS]
     if len(calls) != 1:
         raise InvalidInput("paste.one_engine", count=len(calls))

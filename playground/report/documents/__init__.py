@@ -6,6 +6,7 @@ from .answers import outputs_document
 from .comparison import compare_document
 from .others import load_document, summary_document
 from .parts import SCHEMA_VERSION, json_text
+from .paste import paste_document
 from .preflight import preflight_document
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "json_text",
     "load_document",
     "outputs_document",
+    "paste_document",
     "preflight_document",
     "summary_document",
 ]

@@ -65,7 +65,8 @@ def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings:
     if label != preset[index].label or settings == preset[index].engine:
         return label
     k = settings.speculation.model_dump().get("num_speculative_tokens")
-    method = settings.speculation.method if settings.speculates else "speculation off"
+    names = {True: settings.speculation.method, False: "speculation off", None: "speculation"}
+    method = names[settings.speculates]
     label = f"{method}, k = {k}" if k else method
     others = [*labels[:index], *labels[index + 1 : len(preset)]]
     return f"{label} ({index + 1})" if label in others else label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,10 @@ def _settings(side: SideRecord) -> str:
     if isinstance(settings, AttachedEndpoint):
         return ", ".join([settings.model, settings.base_url, settings.api])
     knobs = [f"{name} = {value}" for name, value in settings.knobs.overrides().items()]
-    speculation = _listed(settings.speculation) if settings.speculates else "speculation off"
+    if settings.speculates is None:
+        speculation = shlex.join(settings.extra_flags)
+    else:
+        speculation = _listed(settings.speculation) if settings.speculates else "speculation off"
     parts = [settings.target, speculation, *knobs]
     return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
 
