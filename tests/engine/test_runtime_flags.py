@@ -229,7 +229,7 @@ def test_a_speculation_without_fields(config: Any, reason: str | None) -> None:
 
 def test_two_speculations() -> None:
     words = ["--speculative-config", '{"method": "medusa"}']
-    with pytest.raises(InvalidInput, match="owned.field"):
+    with pytest.raises(InvalidInput, match=r"owned\.field"):
         check(settings(speculation={"method": "ngram"}, extra_flags=words), version("0.32.0"), "A")
 
 
