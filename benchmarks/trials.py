@@ -1,4 +1,4 @@
-"""What `attack` and `faults` share: trials that end in time, a probe of the page beside each, and their table."""
+"""What `attacks` and `faults` share: trials that end in time, a probe of the page beside each, and their table."""
 
 from __future__ import annotations
 

@@ -11,10 +11,8 @@ from support.real import embedded_model
 
 from benchmarks import (
     agreement,
-    attack,
     common,
     dummy_model,
-    faults,
     fidelity,
     history,
     idle_engine,
@@ -28,6 +26,8 @@ from benchmarks import (
     trials,
     visitors,
 )
+from benchmarks.attacks.websites import WEBSITES
+from benchmarks.faults.starts import STARTS
 from playground.config import Config
 
 pytestmark = pytest.mark.slow
@@ -139,7 +139,7 @@ async def test_visitors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert "stop heard" in printed
 
 
-@pytest.mark.parametrize("trial", [attack.ATTACKS[0], faults.FAULTS[-1]], ids=lambda trial: trial.name)
+@pytest.mark.parametrize("trial", [WEBSITES[0], STARTS[-1]], ids=lambda trial: trial.name)
 async def test_attacks_and_faults(trial: trials.Trial, capsys: pytest.CaptureFixture[str]) -> None:
     assert await trials.table([trial], common.folder) == 0
     assert f"held    {trial.name}" in capsys.readouterr().out
