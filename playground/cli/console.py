@@ -10,6 +10,7 @@ from playground.domain.record.metrics import SideFigures, side_figures, trace_fi
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.rounds import rounds_of
+from playground.engine.failures.explanation import Explanation
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
 from playground.report import preflight as preflight_report
@@ -109,6 +110,17 @@ def print_preflight(checks: Sequence[SideCheck]) -> None:
             )
         _print_lines([*preflight_report.memory_lines(check), *preflight_report.reasons(check)])
     print(say("preflight.estimate"))
+
+
+def print_explanation(explanation: Explanation) -> None:
+    print(say_message(explanation.sentence))
+    if explanation.evidence:
+        print(say("explain.lines", numbers=", ".join(map(str, explanation.evidence))))
+    if explanation.remedy is not None:
+        print(say_message(explanation.remedy.advice))
+        _print_lines([f"  - {say_message(change_label(change))}" for change in explanation.remedy.changes])
+    if explanation.unread_bytes:
+        print(say("explain.unread", mib=explanation.unread_bytes / 2**20))
 
 
 def _print_figures(figures: SideFigures) -> None:

@@ -14,7 +14,8 @@ import httpx
 
 from playground import private_files
 from playground.domain.errors import EngineFailed, InvalidInput
-from playground.engine.failures.diagnosis import LONGEST_LINE, diagnose, hung
+from playground.engine.failures.diagnosis import diagnose, hung
+from playground.engine.failures.log_lines import LONGEST_LINE
 from playground.engine.failures.stages import later, stage_of
 from playground.processes import Guarded, quiet_environment
 from playground.workers import RUNS

@@ -16,6 +16,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from .documents.comparison import CompareDocument
+from .documents.explanation import ExplanationDocument
 from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
 from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
@@ -32,6 +33,7 @@ DOCUMENTS: dict[str, Any] = {
     "sweep_plan": SweepPlanDocument,
     "preflight": PreflightDocument,
     "paste": PasteDocument,
+    "explanation": ExplanationDocument,
 }
 DESCRIPTION = (
     "One of several documents; each is also addressed by its name under $defs. null means unknown, never 0. "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from playground.domain.fit.memory import DEFAULT_UTILIZATION
 from playground.domain.message import Message
 from playground.domain.spec.change import Change, Value
-from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import DraftModel
 
 # No engine starts with a smaller share of a card.
@@ -128,6 +128,19 @@ def mapped_vocabulary(figures: Figures, settings: EngineSettings) -> Changes:
     return [*(mapped if isinstance(settings.speculation, DraftModel) else []), Change("speculation", "off")]
 
 
+def other_draft(figures: Figures, settings: EngineSettings) -> Changes:
+    """Only a person can choose another draft."""
+    return no_speculation(figures, settings)
+
+
+def divisible_drafts(figures: Figures, settings: EngineSettings) -> Changes:
+    """As many drafted tokens as the drafter's heads, or the next smaller multiple of them."""
+    tokens, step = _number(figures, "tokens"), _number(figures, "step")
+    if not tokens or not step:
+        return []
+    return [Change("speculation.num_speculative_tokens", max(int(step), int(tokens // step * step)))]
+
+
 def by_stage(figures: Figures, settings: EngineSettings) -> Changes:
     """Depends on what took the last memory: weights, the profiling run's activations, CUDA graphs, or requests."""
     stage = figures.get("stage")
@@ -156,6 +169,11 @@ def less_memory(figures: Figures, settings: EngineSettings) -> Changes:
     size = settings.knobs.kv_cache_memory_bytes
     smaller = [Change("knobs.kv_cache_memory_bytes", size // 2)] if size and size > 1 else []
     return [*smaller, *no_draft(figures, settings), Change("knobs.dtype", "bfloat16")]
+
+
+def less_offloading(figures: Figures, settings: EngineSettings) -> Changes:
+    """What is offloaded to the machine's memory is pinned there."""
+    return [Change("knobs.kv_offloading_size", None)] if settings.knobs.kv_offloading_size else []
 
 
 def kv_that_fits(figures: Figures, settings: EngineSettings) -> Changes:
@@ -188,16 +206,61 @@ def available_gpus(figures: Figures, settings: EngineSettings) -> Changes:
 def dividing_heads(figures: Figures, settings: EngineSettings) -> Changes:
     """The largest smaller number of parts that the heads divide into."""
     heads, size = _number(figures, "heads"), _number(figures, "size")
-    if heads is None or size is None:
+    if heads is None or size is None or size < 2:
         return []
     fits = max(part for part in range(1, int(size)) if int(heads) % part == 0)
     return [Change("knobs.tensor_parallel_size", fits)]
+
+
+def fewer_parts(figures: Figures, settings: EngineSettings) -> Changes:
+    """A tensor_parallel_size that divides the size, or half as many parts where the log does not say the size."""
+    parts = settings.knobs.tensor_parallel_size or 1
+    if _number(figures, "heads") is not None and _number(figures, "size") == parts:
+        return dividing_heads(figures, settings)
+    return _halved(figures, settings, "tensor_parallel_size", 1)
+
+
+def other_kernels(figures: Figures, settings: EngineSettings) -> Changes:
+    """What chooses the kernel, back to what vLLM chooses for the card."""
+    return [Change("knobs.attention_backend", None), Change("knobs.block_size", None)]
+
+
+def without_fp8(figures: Figures, settings: EngineSettings) -> Changes:
+    changes = [*back_to_default("kv_cache_dtype")(figures, settings)]
+    if (settings.knobs.quantization or "").startswith("fp8"):
+        changes += back_to_default("quantization")(figures, settings)
+    return changes
+
+
+def without_compiling(figures: Figures, settings: EngineSettings) -> Changes:
+    """FlashInfer builds its kernels as it starts; so does torch.compile."""
+    return [*back_to_default("attention_backend")(figures, settings), Change("knobs.enforce_eager", True)]
+
+
+def named_fields(figures: Figures, settings: EngineSettings) -> Changes:
+    """The fields that vLLM refused, back to its own choice; a number that was too small, as small as it may be."""
+    fields, least = str(figures.get("fields", "")).split(), _number(figures, "least")
+    changes = list[Change]()
+    for name in fields:
+        section = "knobs" if name in Knobs.model_fields else "speculation"
+        changes.append(Change(f"{section}.{name}", int(least) if least is not None else None))
+    speculative = str(figures.get("model", "")) == "SpeculativeConfig"
+    return [*changes, *(no_speculation(figures, settings) if speculative else [])]
 
 
 def supported_dtype(figures: Figures, settings: EngineSettings) -> Changes:
     listed = [text.strip().removeprefix("torch.") for text in str(figures.get("supported", "")).split(",")]
     offered = [Change("knobs.dtype", dtype) for dtype in listed if dtype in ("float32", "float16", "bfloat16")]
     return [*offered, *back_to_default("quantization")(figures, settings)]
+
+
+def batch_of(figure: str) -> Rule:
+    """A batch with room for the largest thing that has to be in one."""
+    return lambda figures, settings: _whole(figures, figure, "max_num_batched_tokens")
+
+
+def seqs_of(figure: str) -> Rule:
+    return lambda figures, settings: _whole(figures, figure, "max_num_seqs")
 
 
 def full_prefill(figures: Figures, settings: EngineSettings) -> Changes:

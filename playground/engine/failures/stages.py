@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from playground.domain.message import Message
 
 # The stages of a start, and the log lines that show them. A start never falls back to an earlier stage.
 STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -24,13 +25,26 @@ STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("warming_up", re.compile(r"Warming up|Capturing CUDA graph|Graph capturing|\[Autotuner\]|[Aa]utotuning")),
     ("serving", re.compile(r"Starting vLLM (?:API )?server|Application startup complete")),
 )
+_ANY_STAGE = re.compile("|".join(pattern.pattern for _, pattern in STAGES))
+# Functions of vLLM that a traceback shows, each with its stage; "DraftModel.load_model" calls "load_model", too.
+FUNCTIONS = re.compile(
+    r"\b(?:(?P<configuring>create_engine_config|create_model_config|create_speculative_config)"
+    r"|(?P<loading_weights>load_model|load_weights|get_model|initialize_model)"
+    r"|(?P<profiling>profile_run|determine_available_memory|determine_num_available_blocks)"
+    r"|(?P<warming_up>capture_model|compile_or_warm_up_model|kernel_warmup)"
+    r"|(?P<allocating_kv>initialize_kv_cache\w*|initialize_from_config|get_kv_cache_configs?)"
+    r"|(?P<answering>run_busy_loop|execute_model_with_error_logging))\b"
+)
 STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
-# Only for an engine that died after its start: one that runs is ready.
+# Only for an engine that died after its start, which this line ends: one that runs is ready.
 ANSWERING = "answering"
+STARTED = "Application startup complete"
 
 
 def stage_of(line: str) -> str | None:
     """The stage that a log line tells of, or None."""
+    if _ANY_STAGE.search(line) is None:
+        return None
     return next((name for name, pattern in STAGES if pattern.search(line)), None)
 
 
@@ -39,12 +53,12 @@ def later(stage: str, other: str) -> bool:
     return STAGE_NAMES.index(stage) > STAGE_NAMES.index(other)
 
 
-def reached(log: Iterable[str]) -> str:
-    """The last stage of an engine that is dead now."""
-    latest = "importing"
-    for line in log:
-        if "Application startup complete" in line:
-            return ANSWERING
-        if (stage := stage_of(line)) is not None and later(stage, latest):
-            latest = stage
-    return latest
+def stage_message(stage: str | None) -> Message:
+    """The name of a stage; None: the log does not show it."""
+    return Message("stage.unseen") if stage is None else Message(f"stage.{stage}")
+
+
+def stage_of_frame(frame: str) -> str | None:
+    """The stage in which this frame of a traceback runs, or None."""
+    match = FUNCTIONS.search(frame)
+    return match.lastgroup if match else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .answers import outputs_document
 from .comparison import compare_document
+from .explanation import explanation_document
 from .others import load_document, summary_document
 from .parts import SCHEMA_VERSION, json_text
 from .paste import paste_document
@@ -12,6 +13,7 @@ from .preflight import preflight_document
 __all__ = [
     "SCHEMA_VERSION",
     "compare_document",
+    "explanation_document",
     "json_text",
     "load_document",
     "outputs_document",

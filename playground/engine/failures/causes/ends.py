@@ -1,0 +1,51 @@
+"""How a process ended, where no exception says why."""
+
+from __future__ import annotations
+
+from playground.engine.failures import remedy_rules
+
+from .cause import Cause
+
+# A process that a signal ended leaves no message, only the signal's number.
+DIED = r"(?:Failed core proc\(s\): \{.{0,200}?: |died unexpectedly \(exit code: |exitcode[=:] ?)"
+EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|exited with status) "
+
+CAUSES = (
+    Cause(
+        "oom_killed",
+        changes=remedy_rules.less_memory,
+        line=r"Out of memory: Kill(?:ed)? process|[Mm]emory cgroup out of memory|OOMKilled|oom[-_]kill|oom_reaper",
+    ),
+    Cause(
+        "killed",
+        changes=remedy_rules.less_memory,
+        line=DIED + r"-9\b|" + EXIT + r"137\b|(?:^|\s)Killed$|signal: killed",
+    ),
+    Cause(
+        "illegal_instruction",
+        line=DIED
+        + r"-4\b|"
+        + EXIT
+        + r"132\b|Illegal instruction(?: \(core dumped\))?$|Fatal Python error: Illegal",
+    ),
+    Cause(
+        "bus_error", line=DIED + r"-7\b|" + EXIT + r"135\b|Bus error(?: \(core dumped\))?|Fatal Python error: Bus"
+    ),
+    Cause(
+        "crashed",
+        line=DIED + r"(?P<code>-(?!15\b|2\b)\d+)|" + EXIT + r"(?P<status>139|134)\b"
+        r"|(?:Segmentation fault|Fatal Python error: (?:Segmentation fault|Aborted)|Aborted \(core dumped\)"
+        r"|terminate called (?:after|without))",
+    ),
+    # An exception that is none of the others.
+    Cause("other"),
+    Cause(
+        "stopped", line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
+    ),
+    # A core that ended without one; an exit code that says nothing; a start that was given up.
+    Cause("core_died"),
+    Cause("unknown"),
+    Cause("timeout", changes=remedy_rules.without_slow_stages),
+)
+# 128 + n where signal n ended the server itself.
+SIGNALS = {137: "killed", 132: "illegal_instruction", 135: "bus_error", 139: "crashed", 134: "crashed"}
