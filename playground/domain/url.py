@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 LONGEST = 2048
-NETLOC = re.compile(r"([^@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(:\d*)?")
+NETLOC = re.compile(r"([^@]*@)?(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(:\d+)?")
 # A name of the domain name system; resolvers raise errors of their own for a part that is empty or too long.
 PART = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"(?=.{{1,253}}$){PART}(\.{PART})*")
+# A client adds these itself.
+ROUTES = ("/chat/completions", "/completions", "/models")
 # Nothing that a server could read as another path: no escapes, no dots alone, no empty segments.
 PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~:@-]+)*")
 
@@ -27,8 +29,9 @@ class BaseUrl:
 
     @classmethod
     def parse(cls, text: str) -> BaseUrl:
-        """http or https; without a scheme http. User names, queries and fragments are refused: keys belong to the
-        host's configuration. Raises ValueError, which never repeats the text: it may hold a key.
+        """http or https; without a scheme http, if a host with a port, a dot or the name localhost follows. User
+        names, queries and fragments are refused: keys belong to the host's configuration. Raises ValueError, which
+        never repeats the text: it may hold a key.
         """
         if len(text) > LONGEST or not text.isascii() or not text.isprintable() or " " in text:
             raise ValueError("not an address")
@@ -44,11 +47,17 @@ class BaseUrl:
             raise ValueError("no host")
         if parts.username is not None or any(mark in text for mark in "?#\\"):
             raise ValueError("not a plain address")
+        host = _host(parts.hostname or "")
+        bare = "://" not in text and port is None and not any(mark in host for mark in ".:")
+        if bare and host != "localhost":
+            raise ValueError("no host")
         path = parts.path.rstrip("/")
+        if path.endswith(ROUTES):
+            raise ValueError("not the address, but a route below it")
         if not PATH.fullmatch(path):
             raise ValueError("not a plain path")
         tls = parts.scheme == "https"
-        return cls(tls, _host(parts.hostname or ""), port or (443 if tls else 80), path)
+        return cls(tls, host, port or (443 if tls else 80), path)
 
     @property
     def api(self) -> BaseUrl:
@@ -85,6 +94,12 @@ def _host(name: str) -> str:
             raise ValueError("no host") from None
     if not HOST.fullmatch(name):
         raise ValueError("no host")
+    if name.rpartition(".")[2].isdigit():
+        # No name of a host ends with digits alone: it is an IPv4 address, or none.
+        try:
+            return str(ipaddress.IPv4Address(name))
+        except ValueError:
+            raise ValueError("no host") from None
     return name
 
 

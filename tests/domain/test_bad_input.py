@@ -399,6 +399,7 @@ LINES: list[tuple[list[str], str]] = [
     (["load"], "--base-url"),
     (["load", "--base-url", "http://h"], "--model"),
     (["load", "--base-url", "ftp://h", "--model", "m"], "ftp://h"),
+    (["load", "--base-url", "notaurl", "--model", "m"], "notaurl"),
     (["load", "--base-url", "http://h", "--model", "m", "--api", "embed"], "completions"),
     (["load", "--base-url", "http://h", "--model", "m", "--concurrency", "0"], "'0'"),
     (["load", "--base-url", "http://h", "--model", "m", "--concurrency", "9999"], "at most 4096"),

@@ -23,6 +23,16 @@ BAD = [
     "http://[::1]x:80",
     "",
     "http://",
+    "notaurl",
+    "http:/localhost:8000",
+    "http:localhost:8000",
+    "https//host",
+    "http://localhost:",
+    "http://999.1.1.1:8000",
+    "http://127.0.0:8000",
+    "8000",
+    "http://host:8000/v1/chat/completions",
+    "http://host:8000/v1/models/",
     "ftp://host",
     "file:///etc/passwd",
     "http://host:port",
@@ -72,6 +82,9 @@ def test_what_is_no_address(text: str) -> None:
     [
         ("HTTP://Host:80/", "http://host"),
         ("host:8000", "http://host:8000"),
+        ("localhost", "http://localhost"),
+        ("10.0.0.5/v1", "http://10.0.0.5/v1"),
+        ("llm.example.org", "http://llm.example.org"),
         ("https://host:443/openai/v1/", "https://host/openai/v1"),
         ("http://[0:0::1]:8000", "http://[::1]:8000"),
     ],
@@ -156,10 +169,10 @@ def test_only_what_the_host_allows_is_attached(url: str) -> None:
 
 
 def test_a_key_that_is_repeated_is_not_kept() -> None:
-    endpoint = Endpoint.from_url("host", "m", key="sk-0123456789")
+    endpoint = Endpoint.from_url("http://host", "m", key="sk-0123456789")
     assert endpoint.without_key("bad key sk-0123456789!") == "bad key …!"
     assert endpoint.without_key("bad key sk-01234") == "bad key "
-    assert Endpoint.from_url("host", "m").without_key("as it was") == "as it was"
+    assert Endpoint.from_url("http://host", "m").without_key("as it was") == "as it was"
 
 
 HEAD = """

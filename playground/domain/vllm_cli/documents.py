@@ -24,6 +24,8 @@ INSTRUCTION = re.compile(r"^(FROM|ENTRYPOINT|CMD|ENV|ARG|RUN|WORKDIR|EXPOSE|COPY
 EXEC = ("ENTRYPOINT", "CMD")
 # A document that repeats parts by reference may be far larger than its text.
 MOST_NODES = 20_000
+# PyYAML takes long to find that brackets are nested too deeply.
+MOST_OPENED = 3_000
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -40,18 +42,13 @@ def looks_like_yaml(text: str) -> bool:
     """Whether its first line is a key, an item of a list, or the beginning of a document."""
     lines = [line.strip() for line in text.splitlines()]
     first = next((line for line in lines if line and not line.startswith(("#", "%YAML"))), "")
-    return (
-        first == "---"
-        or KEY.match(first) is not None
-        or ITEM.match(first) is not None
-        or FLOW.match(first) is not None
-    )
+    return first == "---" or any(pattern.match(first) for pattern in (KEY, ITEM, FLOW))
 
 
 def starts_of_yaml(text: str) -> Iterator[Start | list[Option]]:
     """What starts vLLM, in order: containers, or the options of a --config file. Raises InvalidInput for what is
     no YAML, with the line."""
-    for document, typed in zip(_loaded(text, _Loader), _loaded(text, yaml.SafeLoader), strict=True):
+    for number, document in enumerate(_loaded(text, _Loader)):
         if isinstance(document, list) and all(isinstance(word, str) for word in document):
             start = contained(None, None, _words(document, {}))
             yield from [start] if start else []
@@ -60,15 +57,14 @@ def starts_of_yaml(text: str) -> Iterator[Start | list[Option]]:
         for container in containers:
             if (start := _of_container(container)) is not None:
                 yield start
-        if (
-            not containers
-            and isinstance(typed, dict)
-            and any(_option_name(key) in option_table.EVERY for key in typed)
-        ):
-            yield [*_config_options(typed)]
+        if not containers and isinstance(document, dict):
+            if any(_option_name(key) in option_table.EVERY for key in document):
+                yield [*_config_options(_loaded(text, yaml.SafeLoader)[number])]
 
 
 def _loaded(text: str, loader: type[yaml.SafeLoader]) -> list[Any]:
+    if text.count("[") + text.count("{") > MOST_OPENED:
+        raise InvalidInput("paste.not_yaml", line=1)
     try:
         documents = list(yaml.load_all(text, loader))
         for document in documents:
