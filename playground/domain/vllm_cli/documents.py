@@ -57,9 +57,9 @@ def starts_of_yaml(text: str) -> Iterator[Start | list[Option]]:
         for container in containers:
             if (start := _of_container(container)) is not None:
                 yield start
-        if not containers and isinstance(document, dict):
-            if any(_option_name(key) in option_table.EVERY for key in document):
-                yield [*_config_options(_loaded(text, yaml.SafeLoader)[number])]
+        is_config = isinstance(document, dict) and any(_option_name(key) in option_table.EVERY for key in document)
+        if not containers and is_config:
+            yield [*_config_options(_loaded(text, yaml.SafeLoader)[number])]
 
 
 def _loaded(text: str, loader: type[yaml.SafeLoader]) -> list[Any]:
