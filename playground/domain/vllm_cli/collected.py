@@ -38,6 +38,8 @@ class Collected:
         self._notes = notes
         self._settings: dict[str, Any] = {"knobs": {}, "extra_flags": []}
         self._old: list[Option] = []
+        # Of --config.
+        self._file: str | None = None
         # --speculative-config: the whole of it, by dotted options, and by short ones.
         self._config: Option | None = None
         self._dotted: dict[str, Any] = {}
@@ -76,7 +78,9 @@ class Collected:
 
     def _other(self, option: Option) -> None:
         """An option without a field: an extra flag, if the host may set it."""
-        why = Message("paste.config_file") if option.name == "config" else owned.why_owned(option.name)
+        why = owned.why_owned(option.name)
+        if option.name == "config":
+            self._file, why = str(option.value)[:60], Message("paste.config_file")
         if why is not None:
             self._notes.leave(_shown(option), why.message_id, **why.params)
         else:
@@ -86,7 +90,7 @@ class Collected:
         """Keep a flag that has no field, as it was typed; with a note if vLLM does not know it."""
         dashed = option.name.replace("_", "-")
         if dashed not in option_table.EVERY and option.name not in OLD_NAMES:
-            if nearest := typo_of(option.name, FIELDS):
+            if nearest := option_table.SHORT.get(dashed) or typo_of(option.name, FIELDS):
                 self._notes.say("paste.typo", name=dashed, nearest=nearest.replace("_", "-"))
             else:
                 self._notes.say(
@@ -158,6 +162,8 @@ class Collected:
         else:
             self._complete(speculation, whole)
         if "target" not in self._settings:
+            if self._file is not None:
+                raise InvalidInput("paste.model_in_file", file=self._file)
             raise InvalidInput("paste.no_model")
         settings, notes = modernised(self._settings, WHERE)
         for note in notes:
@@ -205,7 +211,7 @@ def _config(option: Option) -> dict[str, Any]:
     if fields is None or option.value == "None":
         return {}
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
-        if isinstance(option.value, str) and option.value.startswith("{") and '"' not in option.value:
+        if isinstance(option.value, str) and option.value.startswith("{") and not re.search("[\"']", option.value):
             raise InvalidInput("paste.json_quotes", name="--speculative-config", text=option.value[:60])
         raise InvalidInput("paste.json", name="--speculative-config", text=str(option.value)[:60])
     return dict(fields)

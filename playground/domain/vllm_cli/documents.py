@@ -23,6 +23,8 @@ ITEM = re.compile(r"-(?: |$)")
 INSTRUCTION = re.compile(r"^(FROM|ENTRYPOINT|CMD|ENV|ARG|RUN|WORKDIR|EXPOSE|COPY|LABEL|USER)\s", re.MULTILINE)
 EXEC = ("ENTRYPOINT", "CMD")
 # A document that repeats parts by reference may be far larger than its text.
+# Keys whose text is for a shell.
+SCRIPTS = ("run", "script")
 MOST_NODES = 20_000
 # PyYAML takes long to find that brackets are nested too deeply.
 MOST_OPENED = 3_000
@@ -91,7 +93,7 @@ def _count(document: Any) -> None:
 def _containers(node: Any) -> Iterator[Mapping[str, Any]]:
     """Every mapping that says what a container runs."""
     if isinstance(node, dict):
-        if any(isinstance(node.get(key), (list, str)) for key in ("args", "command", "entrypoint")):
+        if any(isinstance(node.get(key), (list, str)) for key in ("args", "command", "entrypoint", *SCRIPTS)):
             yield node
             return
         if isinstance(node.get("image"), str) and "vllm" in node["image"]:
@@ -105,7 +107,13 @@ def _containers(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_container(container: Mapping[str, Any]) -> Start | None:
-    variables, names = _environment(container.get("environment") or container.get("env"))
+    variables, names = _environment(container.get("environment") or container.get("env") or container.get("envs"))
+    for script in SCRIPTS:
+        text = container.get(script)
+        if isinstance(text, str) and (
+            start := contained(None, None, [Word("sh"), Word("-c"), Word(text)], variables)
+        ):
+            return start
     compose = "args" not in container and ("entrypoint" in container or "environment" in container)
     first, second = ("entrypoint", "command") if "args" not in container else ("command", "args")
     image = container.get("image")

@@ -5,6 +5,8 @@ In stages: the text as it was typed -> the kind of document -> commands -> vLLM'
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from playground.domain.spec.settings import EngineSettings
 
 from . import documents, programs, python_call, typed_text
 from .collected import Collected
+from .containers import container_run
 from .notes import LeftOut, Notes
 from .old_names import OLD_NAMES
 from .options import Option, is_option, split
@@ -24,6 +27,10 @@ from .shell import Command, commands
 LONGEST = 100_000
 # So many other commands are named, each; more are counted.
 MOST_NAMED = 10
+# Of a shell's own language.
+KEYWORDS = ("then", "else", "fi", "do", "done", "{", "}", "esac")
+# A root's prompt looks like a comment.
+COMMENTED = re.compile(r"^[ \t]*#[ \t]+(?=(?:sudo |docker |podman |python|vllm ))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def read(text: str) -> PastedSettings:
 def _options(block: str, notes: Notes) -> list[Option]:
     python = typed_text.without_python_prompts(block)
     if python_call.is_python(python):
-        return python_call.options(python, notes)
+        return _of_python(python, notes)
     if (words := python_call.listed_words(python)) is not None:
         start = programs.contained(None, None, words)
         return _of_start(start, notes) if start else _of_shell(block, notes)
@@ -96,6 +103,21 @@ def _options(block: str, notes: Notes) -> list[Option]:
     return _of_shell(block, notes)
 
 
+def _of_python(block: str, notes: Notes) -> list[Option]:
+    """The call, also within a command, as in python -c '...'."""
+    try:
+        return python_call.options(block, notes)
+    except InvalidInput as refusal:
+        with contextlib.suppress(InvalidInput):
+            for command in commands(typed_text.without_prompts(block, Notes()), Notes()):
+                program = command.words[0].text if command.words else ""
+                for text in (*(word.text for word in command.words), *command.bodies):
+                    if python_call.is_python(text) and "python" in program:
+                        notes.leave(programs.named(command.words), "paste.wrapper")
+                        return python_call.options(text, notes)
+        raise refusal from None
+
+
 def _of_yaml(block: str, notes: Notes) -> list[Option]:
     shell_notes = Notes([*notes.translated], [*notes.left_out])
     try:
@@ -107,8 +129,8 @@ def _of_yaml(block: str, notes: Notes) -> list[Option]:
     if not starts:
         try:
             options = _of_shell(block, shell_notes)
-        except InvalidInput:
-            raise refusal from None
+        except InvalidInput as error:
+            raise (refusal if error.message_id == "paste.no_program" else error) from None
         notes.translated, notes.left_out = shell_notes.translated, shell_notes.left_out
         return options
     first = starts[0]
@@ -138,15 +160,28 @@ def _of_shell(block: str, notes: Notes) -> list[Option]:
         elif command.words or command.assigned:
             others.append(command)
     if first is None:
+        if COMMENTED.search(block):
+            notes.leave("#", "paste.prompt")
+            return _of_shell(COMMENTED.sub("", block), notes)
+        if any(container_run([word.text for word in command.words]) for command in every):
+            raise InvalidInput("paste.no_image")
         raise InvalidInput("paste.no_program", word=_begins(every)[:60])
+    _name_others(others, first, notes)
+    return _of_start(first, notes)
+
+
+def _name_others(others: Sequence[Command], first: Start, notes: Notes) -> None:
+    """Name what else the text does; variables that the engine's words contain are named with their values."""
+    used = {name for word in first.words for name, _ in word.resolved}
     for command in others[:MOST_NAMED]:
         if command.assigned:
-            notes.leave(", ".join(command.assigned), "paste.environment")
-        else:
+            names = [name for name in command.assigned if name not in used]
+            if names:
+                notes.leave(", ".join(names), "paste.environment")
+        elif command.words[0].text not in KEYWORDS:
             notes.leave(programs.named(command.words), "paste.other_command")
     if len(others) > MOST_NAMED:
         notes.leave(f"+{len(others) - MOST_NAMED}", "paste.other_command")
-    return _of_start(first, notes)
 
 
 def _begins(every: Sequence[Command]) -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 
 from . import option_table
+from .containers import container_run
 from .notes import LeftOut, Notes
 from .shell import Command, Word, commands
 
@@ -18,15 +18,6 @@ PYTHON = re.compile(r"(?:\S*[/\\])?python[\d.]*w?(?:\.exe)?")
 SERVER = re.compile(r"\S*\bapi_server(?:\.py)?")
 # Options of python that take a value.
 PYTHON_VALUES = ("-W", "-X")
-CONTAINERS = ("docker", "podman", "nerdctl", "docker.exe")
-IMAGES = ("apptainer", "singularity")
-STARTS = ("run", "create")
-# Options of `docker run` and `podman run` that take no value.
-CONTAINER_SWITCHES = re.compile(
-    "detach|interactive|tty|rm|init|privileged|read-only|no-healthcheck|oom-kill-disable|publish-all|sig-proxy|quiet|"
-    "disable-content-trust|replace|rmi|tls-verify|no-hosts|no-hostname|env-host|http-proxy|read-only-tmpfs|"
-    "nv|rocm|cleanenv|containall|writable-tmpfs|fakeroot|nvccli|contain"
-)
 # These only name a program.
 TALK = ("echo", "printf", "grep", "egrep", "pkill", "pgrep", "which", "type", "man", "alias", "watch")
 # How deep a command may stand in another's text, as in bash -c.
@@ -72,6 +63,9 @@ def _entry(words: Sequence[Word]) -> Start | None:
             after = at + 2
         elif PYTHON.fullmatch(text):
             after = _after_python(texts, at + 1)
+        elif text == "-m":
+            # Of a launcher such as torchrun.
+            after = _after_python(texts, at)
         elif SERVER.fullmatch(text) and text.endswith(".py"):
             after = at + 1
         if after is not None:
@@ -104,40 +98,14 @@ def _name_wrapper(start: Start, words: Sequence[Word]) -> None:
 
 def _container(words: Sequence[Word]) -> Start | None:
     """The command inside `docker run ...` and its like."""
-    texts = [word.text for word in words]
-    at = next((i for i, text in enumerate(texts) if text.rpartition("/")[2] in (*CONTAINERS, *IMAGES)), None)
-    if at is None:
-        return None
-    run = next((i for i in range(at + 1, min(at + 5, len(texts))) if texts[i] in STARTS), None)
+    run = container_run([word.text for word in words])
     if run is None:
         return None
-    name = texts[at].rpartition("/")[2]
-    image, options, entrypoint = run + 1, list[str](), None
-    variables = list[str]()
-    while image < len(texts) and texts[image].startswith("-") and texts[image] != "--":
-        option, equals, value = texts[image].partition("=")
-        image += 1
-        bare = option.lstrip("-")
-        short = not option.startswith("--")
-        if not (CONTAINER_SWITCHES.fullmatch(bare) or equals or (short and re.fullmatch(r"[ditqPh]+", bare))):
-            if short and len(bare) > 1 and bare[0] in "evpwuhlm":
-                value = bare[1:]
-            else:
-                value = texts[image] if image < len(texts) else ""
-                image += 1
-        if bare == "entrypoint":
-            entrypoint = value
-        elif bare in ("e", "env") or (short and bare.startswith("e")):
-            variables.append(value.partition("=")[0])
-        options.append(option if not short or len(bare) < 3 else option[:2])
-    if image >= len(texts):
-        raise InvalidInput("paste.no_image")
-    start = contained(texts[image], entrypoint, words[image + 1 :])
-    if start is None:
-        raise InvalidInput("paste.no_image")
-    _name_wrapper(start, words[:at])
-    start.leave(" ".join([name, "run", *dict.fromkeys(options)]), "paste.container", name=name)
-    start.leave(", ".join(filter(None, dict.fromkeys(variables))), "paste.environment")
+    start = contained(run.image, run.entrypoint, words[run.after :])
+    if start is not None:
+        _name_wrapper(start, words[: run.at])
+        start.leave(" ".join([run.name, "run", *dict.fromkeys(run.options)]), "paste.container", name=run.name)
+        start.leave(", ".join(filter(None, dict.fromkeys(run.variables))), "paste.environment")
     return start
 
 

@@ -16,6 +16,8 @@ from .notes import Notes
 MOST_FILLED = 100_000
 SETS = ("export", "declare", "local", "readonly", "set")
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+# PowerShell's.
+SET = re.compile(r"\$(?:env:)?([A-Za-z_]\w*)[ \t]*(\+?)=[ \t]*", re.IGNORECASE)
 DEFAULT = re.compile(r"(\w+):?[-=]([^{}$`]*)")
 VARIABLE = re.compile(r"\$(?:(?P<bare>[A-Za-z_]\w*|[0-9@*#?!-])|\{(?P<braced>[^{}\n]*)\})|%(?P<dos>[A-Za-z_]\w*)%")
 # A backslash, Windows' caret or PowerShell's backtick at the end of a line; blanks after it are a common slip. A
@@ -158,7 +160,7 @@ class _Reader:
             if command.words and mark == "(":
                 command.words.append(Word(mark, mark))
             return
-        match = ASSIGNED.match(self._text, self._at)
+        match = ASSIGNED.match(self._text, self._at) or SET.match(self._text, self._at)
         if match is None or not all(word.text in (*SETS, "env", "sudo") for word in command.words):
             command.words += self._word()
             return
