@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import codecs
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from playground.domain.errors import InvalidInput
 from playground.domain.unicode import mended
 
 
+@contextmanager
+def opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
+    """The name to show and the open file. Raises InvalidInput for a file that can't be read."""
+    shown = mended("-" if name == "-" else Path(name).name)
+    if "\0" in name:
+        # No file has such a name.
+        raise InvalidInput("text.unreadable", file=shown, detail="null byte")
+    try:
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
+            yield shown, file
+    except OSError as error:
+        raise InvalidInput("text.unreadable", file=shown, detail=error.strerror or type(error).__name__) from error
+
+
 def text_of(name: str, most_bytes: int) -> str:
     """The text, UTF-8 or, by its mark at the beginning, UTF-16. Raises InvalidInput for a file that can't be read,
     is no text, or has more bytes."""
-    shown = mended("-" if name == "-" else Path(name).name)
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(most_bytes + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(most_bytes + 1)
-    except OSError as error:
-        raise InvalidInput("text.unreadable", file=shown, detail=error.strerror or type(error).__name__) from error
-    except ValueError as error:
-        # Python refuses the name: it contains a null byte.
-        raise InvalidInput("text.unreadable", file=shown, detail=str(error)) from error
+    with opened(name) as (shown, file):
+        content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise InvalidInput("text.too_large", file=shown, limit=most_bytes)
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -40,8 +40,8 @@ PREFIX = re.compile(
             r"(?P<service>[A-Za-z][\w.-]{0,80}) {1,40}\| ?",
             # torchrun, MPI, Slurm
             r"\[(?P<rank>(?:rank|default)\d{1,4})\]: ?|\[\d{1,4},\d{1,4}\]<std(?:out|err)>: ?|\d{1,3}: ",
-            # a quotation
-            r"> (?=[(A-Z ])",
+            # a quotation, or a block that a paste has indented
+            r"> (?=[(A-Z ])| {1,40}(?=\([^()\n]{0,80}pid=\d|(?:INFO|WARNING|ERROR) \d\d-\d\d )",
         )
     )
 )

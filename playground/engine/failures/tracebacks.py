@@ -12,7 +12,7 @@ MOST_FRAMES = 60
 MOST_TEXT_LINES = 60
 # Lines of other writers that may stand in the middle of a traceback.
 MOST_STRANGE_LINES = 200
-MOST_CHAINS = 2_000
+MOST_CHAINS, MOST_LINKS = 2_000, 100
 TRACEBACK = "Traceback (most recent call last)"
 FRAME = re.compile(r' *File "(?P<file>[^"\n]{1,300})", line (?P<line>\d{1,7})(?:, in (?P<function>.{1,200}))?')
 # In a traceback any class may stand; elsewhere only what is called an error.
@@ -179,6 +179,8 @@ class Tracebacks:
             if not stream.ignored and len(self.chains) < MOST_CHAINS:
                 self.chains.append(stream.chain)
         stream.chain.links.append((exception, stream.relation == HANDLING))
+        if len(stream.chain.links) > MOST_LINKS:
+            del stream.chain.links[MOST_LINKS // 2]
         stream.state, stream.frames, stream.relation = "text", [], None
         stream.fatal = stream.ignored = False
 
@@ -189,7 +191,7 @@ class Tracebacks:
             stream.state, stream.relation = "outside", relation
             return True
         assert stream.chain is not None
-        exception = stream.chain.exceptions[-1]
+        exception = stream.chain.links[-1][0]
         if not text.strip():
             stream.state = "text" if line.level else "between"
             return True

@@ -26,7 +26,7 @@ from playground.ui.shared.form_origin import filled_from, origin, preset_of
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import FieldPlace
 
-from . import controls, measure_form, paste_box, preflight_panel, remedies, side_count, side_form
+from . import controls, explain_panel, measure_form, paste_box, preflight_panel, remedies, side_count, side_form
 from .controls import Controls
 
 ROLES = ("user", "assistant")
@@ -56,6 +56,7 @@ class CompareTab:
     preflight: preflight_panel.Panel
     panes: gr.HTML
     charts: gr.HTML
+    explain: explain_panel.ExplainPanel
 
     def fields(self) -> list[Any]:
         """What a visitor fills in."""
@@ -134,6 +135,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         preflight=preflight_panel.build(),
         panes=view.panes(applies=True, live="compare-panes"),
         charts=view.chart_grid(live="compare-charts"),
+        explain=explain_panel.build(),
     )
 
 
@@ -161,6 +163,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     paste_box.wire(tab.sides, tab.base, host)
     measure_form.wire(tab.measurement, host.config.limits)
     side_count.wire(tab.count, tab.base, tab.sides)
+    explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
 

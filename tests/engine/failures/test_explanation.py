@@ -1,21 +1,12 @@
-"""Any log explained: the re-created logs of tests/cases/explain, how logs look, and what is no log."""
+"""The re-created logs of tests/cases/explain, each explained."""
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from support.explained import CASES
+from support.explained import CASES, explained
 
-from playground.engine.failures.explanation import Explanation, explain
 from playground.i18n import LOCALES
 from playground.report.documents import explanation_document
-
-MOST = 1_000_000
-
-
-def explained(log: str | bytes, most_bytes: int = MOST) -> Explanation:
-    return explain(io.BytesIO(log.encode() if isinstance(log, str) else log), "e.log", most_bytes)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -28,7 +19,7 @@ def test_a_log(name: str) -> None:
     own_words = document["sentence"].partition(": ")[0]
     assert not any(words in own_words for words in case.get("never", ())), own_words
     for field in ("evidence", "stage"):
-        assert field not in case or document[field] == case[field]  # type: ignore[literal-required]
+        assert field not in case or document[field] == case[field]
     changes = [remedy["change"] for remedy in document["remedies"] if remedy["change"] is not None]
     offered = [[change["key"], "default" if change["value"] is None else change["value"]] for change in changes]
     assert "changes" not in case or offered == case["changes"]
