@@ -19,6 +19,8 @@ async def test_a_pasted_command_line_fills_in_a_side(stand_in_app: App, browser:
     await page.get_by_text("Settings of each side").click()
     await page.get_by_text("Paste a command line").first.click()
     box, notes = page.locator("#side0-pasted textarea"), page.locator("#side0-notes")
+    await _drop(page, "#side0-pasted textarea", "vllm serve dropped --seed 1")
+    await expect(box).to_have_value("vllm serve dropped --seed 1")
     # Something wrong first: said, and what was typed stays.
     await fill(box, f"{PASTED} many")
     await page.locator("#side0-fill").click()
@@ -55,6 +57,20 @@ async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
         await page.locator(f"#side{index}-tab-knobs-button").click()
         await expect(page.locator(f"#side{index}-knobs [name=max_num_seqs]")).to_have_value(at_once)
         await expect(page.locator(f"#side{index}-knobs [name=max_model_len]")).to_have_value("4096")
+
+
+async def _drop(page: Page, selector: str, text: str) -> None:
+    """A text file, dropped as from the desktop."""
+    data = await page.evaluate_handle(
+        """(text) => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], 'command.txt', {type: 'text/plain'}));
+            return data;
+        }""",
+        text,
+    )
+    for event in ("dragover", "drop"):
+        await page.dispatch_event(selector, event, {"dataTransfer": data})
 
 
 async def _an_error_at_its_field(page: Page) -> None:

@@ -74,6 +74,7 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
                 lines=3,
                 max_lines=12,
                 elem_id=f"side{index}-pasted",
+                elem_classes="takes-text",
             )
             fill = gr.Button(label("paste_fill"), size="sm", elem_id=f"side{index}-fill")
         notes = gr.HTML(apply_default_css=False, elem_id=f"side{index}-notes", elem_classes="side-notes")

@@ -24,10 +24,11 @@ class FieldPlace:
 
 
 def build() -> gr.HTML:
-    """The component under the buttons. Its script also shows the message at the field that it names."""
+    """The component under the buttons. Its script also shows the message at the field that it names, and lets text
+    files be dropped on fields."""
     return gr.HTML(
         html_template='<div class="text">${value}</div>',
-        js_on_load=view.asset("message.js"),
+        js_on_load=f"{view.asset('message.js')}\n{view.asset('drop.js')}",
         apply_default_css=False,
         elem_id="message",
     )

@@ -378,3 +378,19 @@ def test_what_is_in_use_now_only_warns() -> None:
     used = Device("cuda", "NVIDIA H200", H200.total_bytes, 20 * GIB)
     (issue,) = found_for("7b", used)
     assert (issue.problem.message_id, issue.level) == ("preflight.not_free", "warning")
+
+
+def test_the_length_that_there_is_room_for() -> None:
+    """max_model_len = auto: vLLM takes the longest that fits, and never more than the model was made for."""
+    tight = {"gpu_memory_utilization": 0.62}
+    auto = needed("7b", L4, {**tight, "max_model_len": "auto"})
+    assert auto.fits
+    assert auto.length < 32_768
+    assert needed("7b", L4, {**tight, "max_model_len": auto.length}).fits
+    assert not needed("7b", L4, {**tight, "max_model_len": auto.length + 16}).fits
+    assert found_for("7b", L4, {**tight, "max_model_len": "auto"}) == []
+    roomy = needed("7b", H200, {"max_model_len": "auto"})
+    assert roomy.length == needed("7b", H200).length
+    # Weights that do not fit leave no room for any length.
+    (issue,) = found_for("llama-70b", L4, {"max_model_len": -1})
+    assert issue.problem.message_id == "preflight.weights_too_big"
