@@ -6,8 +6,10 @@ import ast
 import csv
 import json
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -17,6 +19,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from compose_pydantic import ComposeSpecification
+from support.paths import ROOT
 
 from playground import presets
 from playground.config import Config
@@ -81,6 +84,14 @@ def cases() -> dict[str, EngineSettings]:
     return {**sides, **methods, "everything": whole, "odd": settings(target=ODD)}
 
 
+@cache
+def typed_options() -> dict[str, dict[str, Any]]:
+    """Command lines that people type, of tests/cases/paste."""
+    path = ROOT / "tests" / "cases" / "paste" / "options.toml"
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["case"]
+    return {case["name"]: case for case in listed}
+
+
 def snippets(case: EngineSettings, version: str | None = "0.32.0", device: str = "cuda") -> dict[str, str]:
     return dict(deploy.snippets(Config(), case, version, device))
 
@@ -112,7 +123,12 @@ with contextlib.redirect_stdout(sys.stderr):
     from vllm.utils.argparse_utils import FlexibleArgumentParser
     parser = FlexibleArgumentParser()
     ServeSubcommand().subparser_init(parser.add_subparsers())
-    parsed = [vars(parser.parse_args(words)) for words in json.load(sys.stdin)]
+    def parse(words):
+        try:
+            return vars(parser.parse_args(words))
+        except (SystemExit, ValueError):
+            return None
+    parsed = [parse(words) for words in json.load(sys.stdin)]
     fields = {field.name for field in dataclasses.fields(EngineArgs)} | set(inspect.signature(LLM).parameters)
     actions = parser._subparsers._group_actions[0].choices["serve"]._actions
     options = [(action.option_strings, action.nargs) for action in actions if action.option_strings]
@@ -124,11 +140,31 @@ print(json.dumps({"parsed": parsed, "fields": sorted(fields), "options": options
 def vllm() -> dict[str, Any]:
     """What vLLM's own parser made of each case's command, and what LLM() takes. Importing vLLM takes seconds."""
     commands = [shell_words(snippets(case)["serve"])[1:] for case in cases().values()]
+    commands += [shlex.split(case["text"].replace("\\\n", " "))[1:] for case in typed_options().values()]
     asked = [sys.executable, "-c", ASK_VLLM]
     done = subprocess.run(asked, input=json.dumps(commands), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     answer: dict[str, Any] = json.loads(done.stdout)
-    return {**answer, "parsed": dict(zip(cases(), answer["parsed"], strict=True)), "fields": set(answer["fields"])}
+    return {
+        **answer,
+        "parsed": dict(zip([*cases(), *typed_options()], answer["parsed"], strict=True)),
+        "fields": set(answer["fields"]),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", typed_options())
+def test_vllm_reads_options_alike(vllm: dict[str, Any], name: str) -> None:
+    case, parsed = typed_options()[name], vllm["parsed"][name]
+    if case.get("vllm") == "refuses":
+        assert parsed is None
+    elif "target" in case:
+        auto = {"auto": -1}
+        assert parsed["model_tag"] == case["target"]
+        knobs = {knob: auto.get(value, value) for knob, value in case.get("knobs", {}).items()}
+        assert {knob: parsed[knob] for knob in knobs} == knobs
+    elif case["refused"] in ("paste.stray", "paste.ambiguous", "paste.json_quotes", "settings.bad_value"):
+        assert parsed is None
 
 
 @pytest.mark.slow

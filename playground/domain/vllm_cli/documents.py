@@ -113,6 +113,7 @@ def _of_container(container: Mapping[str, Any]) -> Start | None:
         if isinstance(text, str) and (
             start := contained(None, None, [Word("sh"), Word("-c"), Word(text)], variables)
         ):
+            start.left_out = [left for left in start.left_out if left.what != "sh -c"]
             return start
     compose = "args" not in container and ("entrypoint" in container or "environment" in container)
     first, second = ("entrypoint", "command") if "args" not in container else ("command", "args")

@@ -72,27 +72,37 @@ def split(words: Sequence[Word], notes: Notes, former: Container[str] = ()) -> I
 
     Raises InvalidInput for a beginning of several names, and for a word that belongs nowhere.
     """
-    at, models = 0, list[Word]()
+    at, ended, models = 0, False, list[Word]()
     while at < len(words):
         word = words[at]
         at += 1
-        if word.text == "--" or (not word.text.strip() and word.acted_on is None):
+        if not word.text.strip() and word.acted_on is None:
             continue
-        if not is_option(word.text):
+        if word.text == "--" and not ended:
+            ended = True
+        elif ended or not is_option(word.text):
             models.append(word)
             if len(models) > 1 or word.acted_on:
                 raise _stray(words, at - 1)
             yield Option("model", word.text, typed=(word.text,), resolved=word.resolved)
-            continue
-        typed, equals, text = word.text.partition("=")
-        name, inner, whole = _in_full(typed, notes, former)
-        # A runtime knows no beginnings.
-        word = replace(word, text=f"{whole}{equals}{text}")
-        values = [Word(text, word.acted_on, word.resolved)] if equals else list[Word]()
-        if not equals:
-            values = list(_values(name, inner, words, at))
-            at += len(values)
-        yield _option(name, inner, word, values, equals, notes)
+        else:
+            option, at = _read(words, at, notes, former)
+            yield option
+
+
+def _read(words: Sequence[Word], at: int, notes: Notes, former: Container[str]) -> tuple[Option, int]:
+    """The option whose flag stands before `at`, and the place after its values."""
+    word = words[at - 1]
+    typed, equals, text = word.text.partition("=")
+    name, inner, whole = _in_full(typed, notes, former)
+    # A runtime knows no beginnings.
+    word = replace(word, text=f"{whole}{equals}{text}")
+    if equals:
+        values = [Word(text, word.acted_on, word.resolved)]
+    else:
+        values = list(_values(name, inner, words, at))
+        at += len(values)
+    return _option(name, inner, word, values, equals, notes), at
 
 
 def _in_full(typed: str, notes: Notes, former: Container[str]) -> tuple[str, str, str]:

@@ -90,7 +90,10 @@ def _options(block: str, notes: Notes) -> list[Option]:
     python = typed_text.without_python_prompts(block)
     if python_call.is_python(python):
         return _of_python(python, notes)
-    if (words := python_call.listed_words(python)) is not None:
+    words = python_call.listed_words(python, notes)
+    if isinstance(words, str):
+        return _of_shell(words, notes)
+    if words is not None:
         start = programs.contained(None, None, words)
         return _of_start(start, notes) if start else _of_shell(block, notes)
     if documents.is_dockerfile(block):

@@ -46,7 +46,7 @@ def start_of(command: Command, notes: Notes, depth: int = 0) -> Start | None:
     start = _container(command.words) or _entry(command.words)
     if start is None and depth < DEEPEST:
         start = _nested(command, notes, depth)
-    if start is None:
+    if start is None or any(word.text.partition("=")[0] in ("--help", "-h") for word in start.words):
         return None
     if command.assigned:
         start.leave(", ".join(command.assigned), "paste.environment")
@@ -126,6 +126,9 @@ def contained(
         return start
     texts = [word.text for word in arguments]
     if entrypoint or (texts and re.search(r"(?:^|/)(?:ba|z|da)?sh$", texts[0])):
+        return None
+    if not texts:
+        # The image alone runs a shell, or has all that it needs in itself.
         return None
     if texts[:1] == ["serve"]:
         arguments = arguments[1:]

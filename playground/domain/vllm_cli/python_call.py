@@ -23,6 +23,7 @@ OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
 LISTED = re.compile(r"""["']vllm["']|vllm\.entrypoints|["'][^"'\n]*vllm serve""")
 # What Deploy writes before options that LLM(...) does not take: words for a shell, as JSON.
 SERVED_ONLY = "# vllm serve only: "
+STARTS = re.compile(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints")
 CODE = re.compile(
     r"^\s*(?:import|from|def|async def|class|subprocess|os\.|\w+\s*=\s*[\[f\"'(]|\w[\w.]*\(|with|@)", re.MULTILINE
 )
@@ -64,41 +65,62 @@ def _served_only(source: str, notes: Notes) -> Iterator[Option]:
             yield from split(plain(shlex.split(json.loads(comment[1]))), notes)
 
 
-def listed_words(text: str) -> list[Word] | None:
-    """The words of a Python list, or of a text for a shell, that starts vLLM's server; None without one."""
-    if not LISTED.search(text) or (not CODE.search(text) and not text.lstrip().startswith("[")):
+def listed_words(text: str, notes: Notes) -> list[Word] | str | None:
+    """The words of a Python list, or the text for a shell, that starts vLLM's server; None without one."""
+    source = textwrap.dedent(text).strip()
+    if source.startswith(("'", '"')):
+        # The inside of a list.
+        source = f"[{source}]"
+    if not LISTED.search(source) or (not CODE.search(source) and not source.startswith("[")):
         return None
     try:
-        tree = _parsed(textwrap.dedent(text).strip())
+        tree = _parsed(source)
     except InvalidInput:
         return None
     literals = _literals(tree)
     for node in ast.walk(tree):
         if isinstance(node, (ast.List, ast.Tuple)):
-            words = [_word(item, literals) for item in node.elts]
-            texts = " ".join(word.text for word in words)
-            if re.search(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints", texts):
+            words = [_word(source, item, literals) for item in node.elts]
+            if STARTS.search(" ".join(word.text for word in words)):
+                _name_added(source, tree, notes)
                 return words
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and re.search(r"\bvllm serve\s", node.value)
-        ):
-            return [Word("sh"), Word("-c"), Word(node.value)]
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and STARTS.search(shell := _text(node, literals)):
+            return shell
     return None
 
 
-def _word(node: ast.expr, literals: dict[str, ast.expr]) -> Word:
+def _text(node: ast.Constant | ast.JoinedStr, literals: dict[str, ast.expr]) -> str:
+    """A text for a shell, with literal names filled in, and others as a shell's variables."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    pieces: list[str] = []
+    for part in node.values:
+        value = part.value if isinstance(part, ast.FormattedValue) else part
+        if isinstance(value, ast.Name) and value.id in literals:
+            value = literals[value.id]
+        pieces.append(str(value.value) if isinstance(value, ast.Constant) else f"${{{getattr(value, 'id', '_')}}}")
+    return "".join(pieces)
+
+
+def _name_added(source: str, tree: ast.Module, notes: Notes) -> None:
+    """Name what the program adds to a list later."""
+    for node in ast.walk(tree):
+        added = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+        if added or (isinstance(node, ast.Call) and _name(node) in ("append", "extend")):
+            notes.leave(_typed(source, node), "paste.added_later")
+
+
+def _word(source: str, node: ast.expr, literals: dict[str, ast.expr]) -> Word:
     """An item of a list of words. What is no literal is marked, as a shell's variable is."""
     resolved: tuple[tuple[str, str], ...] = ()
     if isinstance(node, ast.Call) and _name(node) == "str" and len(node.args) == 1:
         node = node.args[0]
-    if isinstance(node, ast.Name) and node.id in literals:
-        name, node = node.id, literals[node.id]
-        resolved = ((name, ast.unparse(node) if isinstance(node, ast.Constant) else name),)
+    if isinstance(node, ast.Name) and isinstance(literal := literals.get(node.id), ast.Constant):
+        name, node = node.id, literal
+        resolved = ((name, str(literal.value)),)
     if isinstance(node, ast.Constant):
         return Word(str(node.value), None, resolved)
-    text = "…" if not isinstance(node, ast.Name) else node.id
+    text = _typed(source, node)
     return Word(text, text)
 
 
@@ -175,6 +197,6 @@ def _literal(source: str, name: str, node: ast.expr) -> Any:
     return value
 
 
-def _typed(source: str, node: ast.expr) -> str:
+def _typed(source: str, node: ast.AST) -> str:
     """The beginning of the source. ast.unparse would recurse, and fail on nesting that the parser accepts."""
     return (ast.get_source_segment(source, node) or "")[:60]

@@ -34,7 +34,8 @@ PROMPT = re.compile(
       | [A-Za-z]:\\[^>\n'"]{0,120}>
       | \u279c[ \t]+\S{1,80}(?:[ \t]+git:\(\S{1,80}\))?(?:[ \t]+\u2717)?(?=[ \t])
       | [~/][\w./~-]{0,80}[ \t]?[$%#\u276f](?=[ \t])
-      | [$%\u276f\u279c\u00bb](?=[ \t]) | >>>(?=[ \t]) | In[ ]\[\d*\]: | %%(?:bash|sh)\b.* | !(?=[ \t]*[\w./])
+      | [$%\u276f\u279c\u00bb](?=[ \t]) | >>>(?=[ \t]) | In[ ]\[\d*\]:(?:[ \t]*!)?
+      | %%(?:bash|sh)\b.* | !(?=[ \t]*[\w./])
       | Exec(?:Start|StartPre|StartPost)=[-@:+!]* | command[ \t]*=[ \t]*(?=\S*(?:vllm|python|docker))
     ))[ \t]*""",
     re.MULTILINE | re.VERBOSE,
