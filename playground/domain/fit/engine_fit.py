@@ -43,7 +43,7 @@ def issues(
     need = need_of(settings)
     if need is None:
         return [FitIssue(Message("preflight.no_length"), "unknown")]
-    context_issues = _too_long(settings, models[0])
+    context_issues = [*_not_understood(models), *_too_long(settings, models[0])]
     if alone := _alone(settings, models, place, need):
         return [*context_issues, replace(alone, remedies=remedies(settings, place, need_of))]
     beside = _beside(settings, place, need, before)
@@ -66,6 +66,12 @@ def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tu
     return tuple(remedy for remedy in fitting if nearest[remedy[0].key] is remedy)[:MOST_REMEDIES]
 
 
+def _not_understood(models: Sequence[Model]) -> list[FitIssue]:
+    """What makes the sizes estimates: fields that may change the cache in a way unknown here."""
+    fields = dict.fromkeys(field for model in models for field in model.shape.unclear)
+    return [FitIssue(Message("preflight.not_understood", {"fields": ", ".join(fields)}), "note")] if fields else []
+
+
 def _too_long(settings: EngineSettings, target: Model) -> list[FitIssue]:
     requested, longest = settings.knobs.max_model_len, target.shape.context
     if not isinstance(requested, int) or longest is None or requested <= longest:
@@ -86,7 +92,7 @@ def _alone(settings: EngineSettings, models: Sequence[Model], place: DeviceRoom,
         params |= {"weights": loaded / GIB}
         return FitIssue(Message("preflight.weights_too_big", params), "blocking", _exact(settings, models))
     if need.kv_sequence > room:
-        plain = all(model.shape.understood and not model.shape.sliding_layers for model in models)
+        plain = all(model.shape.plain for model in models)
         sizes: dict[str, object] = {"tokens": need.length, "sequence": need.kv_sequence / GIB, "room": room / GIB}
         return FitIssue(Message("preflight.no_sequence", sizes), "blocking", plain and _exact(settings, models))
     params |= {"needed": max(need.total, need.reserved) / GIB}
@@ -97,12 +103,7 @@ def _exact(settings: EngineSettings, models: Sequence[Model]) -> bool:
     """Whether the weights are exact, and no unread flag can change what is loaded, or where."""
     online = (settings.knobs.quantization, getattr(settings.speculation, "quantization", None))
     return not settings.extra_flags and all(
-        not model.shape.multimodal
-        and (
-            model.tensors is not None
-            if model.shape.quantization
-            else quantization is None or quantization in ONLINE_BITS
-        )
+        model.exact and (model.shape.quantization or quantization is None or quantization in ONLINE_BITS)
         for model, quantization in zip(models, online, strict=False)
     )
 

@@ -6,17 +6,16 @@ from .shape import FLOAT_BYTES, ModelShape
 
 
 def kv_bytes(shape: ModelShape, length: int, element_bytes: int, *, batched: int, tp: int = 1) -> int:
-    """The KV cache of one sequence of `length` tokens.
+    """The KV cache of one sequence of `length` tokens, without the state of layers that keep no tokens.
 
-    Full attention: 2 x KV heads x head size x tokens, in each layer; heads are split over `tp` GPUs and repeated
-    where there are fewer heads. A sliding window keeps its last window - 1 tokens and those of the step under way
-    (vLLM's SlidingWindowSpec). Latent attention keeps one vector, rank + rotary part, whole on each GPU.
+    Heads are split over `tp` GPUs and repeated where there are fewer heads. A sliding window keeps its last
+    window - 1 tokens and those of the step under way (vLLM's SlidingWindowSpec).
     """
-    if shape.latent is not None:
-        return shape.layers * length * (shape.latent.kv_rank + shape.latent.rope_dim) * element_bytes
-    layer = 2 * max(1, shape.kv_heads // tp) * shape.head_dim * element_bytes
-    held = length if shape.window is None else min(length, shape.window - 1 + batched)
-    return layer * ((shape.layers - shape.sliding_layers) * length + shape.sliding_layers * held)
+    total = 0
+    for cache in shape.caches:
+        held = length if cache.window is None else min(length, cache.window - 1 + batched)
+        total += cache.layers * held * max(1, cache.kv_heads // tp) * cache.elements
+    return total * element_bytes
 
 
 def kv_element_bytes(kv_cache_dtype: str | None, dtype: str) -> int:

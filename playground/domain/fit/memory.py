@@ -75,6 +75,12 @@ class Model:
     tensors: tuple[Tensor, ...] | None = None
 
     @property
+    def exact(self) -> bool:
+        """Whether its size is certain: by the files' headers, or by a shape whose layers are all counted."""
+        by_shape = self.shape.counted and self.shape.quantization is None
+        return self.shape.understood and not self.shape.multimodal and (self.tensors is not None or by_shape)
+
+    @property
     def parameters(self) -> int:
         """How many weights it has; of a quantized model by its shape, since headers count packed numbers."""
         if self.tensors is None or self.shape.quantization is not None:
@@ -179,8 +185,11 @@ def need(settings: EngineSettings, target: Model, draft: Model | None, device: D
 
 def full_length(settings: EngineSettings, shape: ModelShape) -> int | None:
     """Tokens of the longest sequence; never more than the model was made for, which vLLM refuses. Where the length
-    follows from the room, the longest that it can be."""
-    lengths = [length for length in (settings.knobs.max_model_len, shape.context) if isinstance(length, int)]
+    is not set, or follows from the room, the longest that it can be."""
+    requested = settings.knobs.max_model_len
+    if not isinstance(requested, int):
+        return shape.usual_context
+    lengths = [length for length in (requested, shape.context) if length is not None]
     return min(lengths, default=None)
 
 

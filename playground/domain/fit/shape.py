@@ -6,13 +6,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .caches import LATENT_FAMILIES, Cache, first, kv_heads, layer_count, read_caches, size
+from .context import context_of
+from .families import DEFAULTS
+from .fields import (
+    HEAD_DIM,
+    HEADS,
+    HIDDEN,
+    INTERMEDIATE,
+    KV_HEADS,
+    LAYERS,
+    MTP,
+    POSITIONS,
+    VOCABULARY,
+    family_of,
+    not_understood,
+    text_part,
+)
+
+QUANTIZATION = ("quantization_config", "compression_config")
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Far above any size of a decoder: a larger one is an error in the configuration.
-LARGEST_SIZE = 2**31
-# Those of config.json's `layer_types` whose memory is known here.
-KNOWN_LAYERS = {"full_attention", "sliding_attention"}
-# Where a configuration says how many multi-token-prediction layers it has.
-MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+# Families whose layers are what `ModelShape.parameters` counts.
+COUNTED = {
+    *(
+        "llama",
+        "mistral",
+        "mixtral",
+        "ministral",
+        "qwen2",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "qwen3",
+        "qwen3_moe",
+        "gemma",
+    ),
+    *("gemma2", "gemma3_text", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "olmo", "olmo2", "granite"),
+    *("smollm3", "seed_oss", "glm", "glm4", "cohere", "cohere2", "internlm2", "exaone4", "ernie4_5"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +69,11 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes in numbers of elements. `window`: tokens that `sliding_layers` look back, all others see everything.
+    """Sizes in numbers of elements. `caches`: what groups of layers keep of each token; `stateful`: how many
+    layers keep a state of fixed size instead.
 
-    `understood` is false where some layers are of a kind whose memory is unknown here.
+    `context`: the longest sequence; `usual_context`: the one that vLLM takes unless told, where it is shorter.
+    `unclear`: fields that may change the cache in a way unknown here; what is said of memory is then an estimate.
     """
 
     layers: int
@@ -54,15 +86,17 @@ class ModelShape:
     tied: bool
     dtype: str
     context: int | None
-    window: int | None = None
-    sliding_layers: int = 0
+    usual_context: int | None
+    caches: tuple[Cache, ...]
+    stateful: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
     quantization: str | None = None
     quantization_bits: int | None = None
     mtp_layers: int = 0
     multimodal: bool = False
-    understood: bool = True
+    counted: bool = False
+    unclear: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelShape | None:
@@ -70,12 +104,25 @@ class ModelShape:
 
         A multimodal model's text part is what counts.
         """
-        text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
-        assert isinstance(text, Mapping)
         try:
-            return _shape(config, text)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+            return _shape(config)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             return None
+
+    @property
+    def understood(self) -> bool:
+        """Whether every field that can change the cache is known."""
+        return not self.unclear
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cache is exactly so many bytes for each token: no layer has a window or a state."""
+        return self.understood and not self.stateful and all(cache.window is None for cache in self.caches)
+
+    @property
+    def sliding_layers(self) -> int:
+        """How many layers keep only a window."""
+        return sum(cache.layers for cache in self.caches if cache.window is not None)
 
     @property
     def parameters(self) -> int:
@@ -117,50 +164,51 @@ class ModelShape:
         return max(chosen, self.intermediate if self.experts.dense_layers else 0)
 
 
-def _shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> ModelShape:
-    layers, hidden, heads = (
-        _size(text["num_hidden_layers"]),
-        _size(text["hidden_size"]),
-        _size(text["num_attention_heads"]),
+def _shape(config: Mapping[str, Any]) -> ModelShape:
+    written = text_part(config)
+    family = family_of(config, written)
+    text = {**_defaults(family, written), **written}
+    caches = read_caches(family, text)
+    hidden, heads = size(first(text, HIDDEN)), size(first(text, HEADS))
+    context, usual = context_of(family, text)
+    quantization: Mapping[str, Any] = next(
+        (part[key] for part in (config, written) for key in QUANTIZATION if part.get(key)), {}
     )
-    kinds = text.get("layer_types") or ()
-    window, sliding = _sliding(text, layers)
-    quantization = config.get("quantization_config") or text.get("quantization_config") or {}
-    method = quantization.get("quant_method")
+    method = quantization.get("quant_method") or quantization.get("quant_algo")
+    unclear = (*caches.unclear, *not_understood(family, config, written, stateful=caches.stateful > 0))
     return ModelShape(
-        layers=layers,
+        layers=layer_count(text),
         hidden=hidden,
-        intermediate=_size(text.get("intermediate_size") or 4 * hidden),
+        intermediate=size(first(text, INTERMEDIATE) or 4 * hidden),
         heads=heads,
-        kv_heads=_size(text.get("num_key_value_heads") or heads),
-        head_dim=_size(text.get("head_dim") or hidden // heads),
-        vocabulary=_size(text["vocab_size"]),
+        kv_heads=kv_heads(family, text),
+        head_dim=size(first(text, HEAD_DIM) or hidden // heads),
+        vocabulary=size(first(text, VOCABULARY)),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
-        dtype=_dtype(config, text),
-        context=_context(text),
-        window=window,
-        sliding_layers=sliding,
-        latent=_latent(text),
-        experts=_experts(text, layers),
+        dtype=_dtype(config, written),
+        context=context,
+        usual_context=usual,
+        caches=caches.groups,
+        stateful=caches.stateful,
+        latent=_latent(text) if family in LATENT_FAMILIES else None,
+        experts=_experts(text, layer_count(text)),
         quantization=str(method) if method else None,
         quantization_bits=_bits(quantization) if method else None,
-        mtp_layers=next((_size(text[key]) for key in MTP_KEYS if text.get(key)), 0),
-        multimodal="vision_config" in config or "audio_config" in config,
-        understood=set(kinds) <= KNOWN_LAYERS and not any(text[key] and _has_own_state(key) for key in text),
+        mtp_layers=next((size(text[key]) for key in MTP if text.get(key)), 0),
+        multimodal=written is not config or any(key.endswith(("vision_config", "audio_config")) for key in config),
+        counted=family in COUNTED,
+        unclear=tuple(dict.fromkeys(unclear)),
     )
 
 
-def _size(value: Any, least: int = 1) -> int:
-    """The value as a size. Raises ValueError, TypeError or OverflowError where it is none."""
-    size = int(value)
-    if not least <= size <= LARGEST_SIZE:
-        raise ValueError(f"{size} is no size")
-    return size
-
-
-def _has_own_state(key: str) -> bool:
-    """Whether models with this key keep more, or less, than keys and values of each layer."""
-    return "mamba" in key or "ssm" in key or key == "num_kv_shared_layers"
+def _defaults(family: str, written: Mapping[str, Any]) -> dict[str, int]:
+    """What the family's class fills in for fields that are left out under all of their names."""
+    same = {names[0]: names for names in (LAYERS, HIDDEN, INTERMEDIATE, HEADS, KV_HEADS, VOCABULARY, POSITIONS)}
+    return {
+        key: value
+        for key, value in DEFAULTS.get(family, {}).items()
+        if not any(name in written for name in same.get(key, (key,)))
+    }
 
 
 def _dtype(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
@@ -169,59 +217,39 @@ def _dtype(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
     return dtype if dtype in FLOAT_BYTES else "bfloat16"
 
 
-def _context(text: Mapping[str, Any]) -> int | None:
-    """The context as vLLM derives it: the model's positions, times its rope scaling where that extends them."""
-    longest = text.get("max_position_embeddings") or text.get("n_positions") or text.get("max_sequence_length")
-    if not longest:
-        return None
-    scaling = text.get("rope_scaling") or text.get("rope_parameters") or {}
-    kind, factor = scaling.get("rope_type") or scaling.get("type"), scaling.get("factor")
-    if not factor or kind not in ("linear", "dynamic", "yarn"):
-        return _size(longest)
-    original = scaling.get("original_max_position_embeddings") if kind == "yarn" else None
-    return _size(_size(original or longest) * float(factor))
-
-
-def _sliding(text: Mapping[str, Any], layers: int) -> tuple[int | None, int]:
-    """The window and how many layers have it; without a list of kinds a pattern of N means each Nth sees all."""
-    window = text.get("sliding_window")
-    if not window or text.get("use_sliding_window") is False:
-        return None, 0
-    if kinds := text.get("layer_types"):
-        return _size(window), sum(kind == "sliding_attention" for kind in kinds[:layers])
-    pattern = text.get("sliding_window_pattern") or (2 if text.get("model_type") == "gemma2" else None)
-    return _size(window), layers - layers // _size(pattern) if pattern else layers
-
-
 def _latent(text: Mapping[str, Any]) -> Latent | None:
     if not text.get("kv_lora_rank"):
         return None
     rank = text.get("q_lora_rank")
     return Latent(
-        kv_rank=_size(text["kv_lora_rank"]),
-        rope_dim=_size(text["qk_rope_head_dim"]),
-        nope_dim=_size(text["qk_nope_head_dim"]),
-        value_dim=_size(text["v_head_dim"]),
-        query_rank=_size(rank) if rank else None,
+        kv_rank=size(text["kv_lora_rank"]),
+        rope_dim=size(text["qk_rope_head_dim"]),
+        nope_dim=size(text["qk_nope_head_dim"]),
+        value_dim=size(text["v_head_dim"]),
+        query_rank=size(rank) if rank else None,
     )
 
 
 def _experts(text: Mapping[str, Any], layers: int) -> Experts | None:
     names = ("n_routed_experts", "num_local_experts", "num_experts")
-    routed = next((_size(text[name]) for name in names if text.get(name)), 0)
+    routed = next((size(text[name]) for name in names if text.get(name)), 0)
     if not routed:
         return None
     return Experts(
         routed=routed,
-        shared=_size(text.get("n_shared_experts") or 0, least=0),
-        chosen=_size(text.get("num_experts_per_tok") or 1),
-        intermediate=_size(text.get("moe_intermediate_size") or text["intermediate_size"]),
-        dense_layers=min(_size(text.get("first_k_dense_replace") or 0, least=0), layers),
+        shared=size(text.get("n_shared_experts") or 0, least=0),
+        chosen=size(text.get("num_experts_per_tok") or 1),
+        intermediate=size(text.get("moe_intermediate_size") or text["intermediate_size"]),
+        dense_layers=min(size(text.get("first_k_dense_replace") or 0, least=0), layers),
     )
 
 
 def _bits(quantization: Mapping[str, Any]) -> int:
     """Bits of one quantized weight."""
     if bits := quantization.get("bits") or quantization.get("w_bit"):
-        return _size(bits)
+        return size(bits)
+    groups = quantization.get("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        if bits := (group.get("weights") or {}).get("num_bits"):
+            return size(bits)
     return 4 if quantization.get("load_in_4bit") or "fp4" in str(quantization.get("quant_method")) else 8

@@ -65,7 +65,7 @@ def weight_bytes(
 def _left_out(shape: ModelShape, name: str, mtp: bool) -> bool:
     if shape.tied and name.endswith("lm_head.weight"):
         return True
-    layer = LAYER.search(name)
+    layer = LAYER.search(name) if "vis" not in name and "audio" not in name else None
     return not mtp and (name.startswith("mtp.") or (layer is not None and int(layer[1]) >= shape.layers))
 
 
