@@ -16,6 +16,8 @@ from playground.store import READERS
 from playground.ui.shared.form_origin import filled_from, from_preset
 from playground.ui.shared.labels import label, visitor_locale
 
+from . import arrival
+from .arrival import Arrival
 from .compare import tab as compare_tab
 from .history import actions as history_actions
 from .history import tab as history_tab
@@ -44,6 +46,7 @@ def build(host: Host) -> gr.Blocks:
     )
     with page:
         header = gr.HTML(_header(machine, "en"), apply_default_css=False)
+        address, problem = arrival.build()
         with gr.Tabs() as tabs:
             with gr.Tab(label("tab_compare"), id="compare"):
                 compare = compare_tab.build(host, machine)
@@ -77,7 +80,10 @@ def build(host: Host) -> gr.Blocks:
             }
 
         arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
-        page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
+        loaded = page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
+        loaded.then(None, None, None, js="() => document.dispatchEvent(new CustomEvent('arrived'))")
+        link = Arrival(host, machine, problem, tabs, compare, sweep, history)
+        address.click(link.follow_link, None, link.outputs(), show_progress="hidden", queue=False)
     return page
 
 

@@ -43,7 +43,7 @@ async def opened(
     page = await context.new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))
     await page.goto(url)
-    await expect(page.locator("#race")).to_be_visible(timeout=60_000)
+    await expect(page.locator("#race")).to_be_attached(timeout=60_000)
     return page
 
 

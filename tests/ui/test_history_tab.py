@@ -46,7 +46,7 @@ class Page:
         return json.loads(runs)["rows"], note
 
     async def opened(self, saved_id: str) -> list[Any]:
-        values = await self.functions["history.tab.opened"](SimpleNamespace(run=saved_id), REQUEST)
+        values = await self.functions["history.tab.clicked"](SimpleNamespace(run=saved_id), REQUEST)
         return list(values.values()) if isinstance(values, dict) else []
 
     async def exported(self, saved_id: str, form: str = "json") -> str:

@@ -25,7 +25,10 @@ function connect(id, wait) {
 function follow() {
   source?.close();
   source = null;
-  if (props.value) connect(JSON.parse(props.value).id, 1000);
+  if (!props.value) return;
+  const {id} = JSON.parse(props.value);
+  showAddress(props.place === 'sweep' ? 'sweep' : 'run', id);
+  connect(id, 1000);
 }
 
 watch('value', follow);

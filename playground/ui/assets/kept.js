@@ -26,7 +26,13 @@ function show() {
   box.replaceChildren();
   box.hidden = !value;
   if (!value) return;
-  const {run, locale, formats, texts} = value;
+  const {run, kind, locale, formats, texts} = value;
+  if (texts.link) {
+    showAddress(kind, run);
+    add(texts.link, async (button) => {
+      button.textContent = await copyText(addressOf(kind, run)) ? texts.copied : addressOf(kind, run);
+    });
+  }
   if (texts.load) add(texts.load, () => trigger('click', {run}));
   for (const form of formats) {
     add(texts[form], async (button) => {

@@ -59,8 +59,7 @@ def build(host: Host) -> Controls:
 def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: set[Any]) -> None:
     """Connect the events. What only looks, or stops, waits for no place in the queue."""
     runs = Runs(controls, host, read, locate)
-    started = [controls.run_id, controls.mode, controls.race, controls.measure, controls.stop, controls.follower]
-    started += [controls.stop_engines, controls.watch, controls.wait, controls.message, controls.kept]
+    started = followed_parts(controls)
     ended = [controls.race, controls.measure, controls.stop, controls.stop_engines, controls.kept]
     for button, handler in (
         (controls.race, runs.race),
@@ -73,6 +72,35 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
     controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)
     controls.stop.click(runs.stop, controls.run_id, None, **at_once)
     controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
+
+
+def followed_parts(controls: Controls) -> list[Any]:
+    """The components that change when a run is started or followed."""
+    buttons = [
+        controls.race,
+        controls.measure,
+        controls.stop,
+        controls.stop_engines,
+        controls.watch,
+        controls.wait,
+    ]
+    return [controls.run_id, controls.mode, controls.follower, controls.message, controls.kept, *buttons]
+
+
+def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, Any]:
+    """Show the run as it goes on, or nothing without one. `running`: it can be stopped, and none started."""
+    changed: dict[Any, Any] = {
+        controls.run_id: run_id,
+        controls.follower: follower.following(run_id) if run_id else "",
+        controls.kept: "",
+        controls.message: "",
+    }
+    changed |= {controls.stop: gr.update(visible=running), controls.watch: gr.update(visible=False)}
+    changed[controls.wait] = gr.update(visible=False)
+    if running:
+        off = gr.update(interactive=False)
+        changed |= {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
+    return changed
 
 
 class Runs:
@@ -95,10 +123,9 @@ class Runs:
 
     async def join(self) -> dict[Any, Any]:
         """Watch the run that is using the engines."""
-        controls, live = self._controls, self._host.latest
-        changed = {controls.stop: gr.update(visible=live is not None and not live.finished)}
-        run_id = live.run.id if live else ""
-        return {**self._follow(run_id), **self._offers(busy=False), controls.message: "", **changed}
+        live = self._host.latest
+        running = live is not None and not live.finished
+        return following(self._controls, live.run.id if live else "", running=running)
 
     async def _begin(self, values: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
         controls = self._controls
@@ -111,16 +138,7 @@ class Runs:
             offers = self._offers(busy=isinstance(error, HostBusy))
             alert = message.alert(error, locale, self._locate(error, values))
             return {controls.run_id: "", controls.mode: mode, controls.message: alert, **offers}
-        off = gr.update(interactive=False)
-        changed = {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
-        changed |= {controls.stop: gr.update(visible=True), **self._offers(busy=False)}
-        return {**self._follow(comparison.run.id), controls.message: "", **changed}
-
-    def _follow(self, run_id: str) -> dict[Any, Any]:
-        """Show the run as it goes on, or nothing without one."""
-        controls = self._controls
-        following = follower.following(run_id) if run_id else ""
-        return {controls.run_id: run_id, controls.follower: following, controls.kept: ""}
+        return following(controls, comparison.run.id, running=True)
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
         """Whether to offer watching: only a run of this process can be watched."""

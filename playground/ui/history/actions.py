@@ -9,11 +9,13 @@ import gradio as gr
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
+from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.devices import Machine
+from playground.i18n import Locale
 from playground.presets import Preset
 from playground.runs.host import Host
 from playground.store import READERS
@@ -46,14 +48,27 @@ def wire(
             return {problem: alert(error, visitor_locale(request))}
         if record is None:
             return gr.skip()
-        preset = allowed_here(host.config, as_preset(record))
-        filled = compare_tab.filling(compare, preset, machine, visitor_locale(request))
-        if isinstance(record, Sweep):
-            filled |= sweep_tab.filling(sweeps, preset)
-        return {**filled, tabs: gr.update(selected="sweep" if isinstance(record, Sweep) else "compare")}
+        return filling(record, host, machine, tabs, compare, sweeps, visitor_locale(request))
 
     outputs = [problem, tabs, *compare.filled(), *sweeps.filled()]
     actions.click(load, None, outputs, show_progress="hidden", concurrency_limit=None)
+
+
+def filling(
+    record: Run | Sweep,
+    host: Host,
+    machine: Machine,
+    tabs: gr.Tabs,
+    compare: CompareTab,
+    sweeps: SweepTab,
+    locale: Locale,
+) -> dict[Any, Any]:
+    """The updates that load the settings of a run or sweep, and select the tab that shows them."""
+    preset = allowed_here(host.config, as_preset(record))
+    filled = compare_tab.filling(compare, preset, machine, locale)
+    if isinstance(record, Sweep):
+        filled |= sweep_tab.filling(sweeps, preset)
+    return {**filled, tabs: gr.update(selected="sweep" if isinstance(record, Sweep) else "compare")}
 
 
 def allowed_here(config: Config, preset: Preset) -> Preset:

@@ -82,8 +82,8 @@ def wire(tab: HistoryTab, host: Host) -> None:
     filters, lines = [tab.text, tab.model, tab.preset], [tab.runs, tab.preset, tab.note]
     for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
         event(handlers.listed, filters, lines, show_progress="hidden", concurrency_limit=None)
-    opened = [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
-    tab.runs.click(handlers.opened, None, opened, show_progress="minimal", concurrency_limit=None)
+    opening = Opening(tab, host)
+    tab.runs.click(opening.clicked, None, opening.outputs(), show_progress="minimal", concurrency_limit=None)
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
 
 
@@ -119,16 +119,31 @@ class Handlers:
         lines = history.summaries(text=text, model=model, preset=preset)
         return lines, history.search_limits(text=text, model=model), history.presets()
 
-    async def opened(self, event: gr.EventData, request: gr.Request) -> Any:
-        """The run or sweep as it looked live, or why it can't be opened."""
-        tab, locale = self._tab, visitor_locale(request)
+
+class Opening:
+    """Shows a run or sweep in the tab."""
+
+    def __init__(self, tab: HistoryTab, host: Host) -> None:
+        self._tab = tab
+        self._host = host
+
+    def outputs(self) -> list[Any]:
+        tab = self._tab
+        return [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
+
+    async def clicked(self, event: gr.EventData, request: gr.Request) -> Any:
+        return await self.opened(str(event.run), visitor_locale(request)) or gr.skip()
+
+    async def opened(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
+        """The run or sweep as it looked live, or why it can't be opened; nothing, if there is none of that id."""
+        tab = self._tab
         closed = {tab.actions: "", **tab.sweep.nothing(), tab.panes: "", tab.charts: "{}", tab.problem: ""}
         try:
-            rendered = await READERS.run(self._rendered, str(event.run), locale)
+            rendered = await READERS.run(self._rendered, saved_id, locale)
         except PlaygroundError as error:
-            logger.exception("%s is not opened", event.run)
+            logger.exception("%s is not opened", saved_id)
             return {**closed, tab.problem: alert(error, locale)}
-        return {**closed, **rendered} if rendered else gr.skip()
+        return {**closed, **rendered} if rendered else {}
 
     def _rendered(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
         """Nothing, if there is none of that id."""

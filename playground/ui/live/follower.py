@@ -12,10 +12,10 @@ from playground.ui.shared import view
 
 def build(place: str) -> gr.HTML:
     """The component, which shows nothing itself: others, with `live="PLACE-PART"`, take their parts from it. When
-    what it follows has ended, it triggers `stop`."""
+    what it follows has ended, it triggers `stop`. The page's address becomes that of what is followed."""
     return gr.HTML(
         html_template="<span hidden></span>",
-        js_on_load=view.asset("follow.js"),
+        js_on_load=f"{view.asset('address.js')}\n{view.asset('follow.js')}",
         apply_default_css=False,
         elem_classes="follower",
         place=place,

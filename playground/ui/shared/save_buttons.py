@@ -1,4 +1,4 @@
-"""The buttons beside a run or sweep: load its settings into the page, or save it as a file."""
+"""The buttons beside a run or sweep: copy its address, load its settings into the page, or save it as a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build(host: Host, elem_id: str) -> gr.HTML:
 
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',
-        js_on_load=view.asset("kept.js"),
+        js_on_load=f"{view.asset('address.js')}\n{view.asset('kept.js')}",
         apply_default_css=False,
         elem_id=elem_id,
         server_functions=[file_text],
@@ -54,7 +54,8 @@ def build(host: Host, elem_id: str) -> gr.HTML:
 
 
 def offers(record: Run | Sweep, locale: Locale, *, load: bool) -> str:
-    """The component's value. `load`: offer to load the settings."""
-    names = (*(["load"] if load else []), *FORMATS, "saving", "failed")
+    """The component's value. `load`: offer its address, and to load the settings."""
+    names = (*(["link", "copied", "load"] if load else []), *FORMATS, "saving", "failed")
     texts = {name: say(f"kept.{name}", locale) for name in names}
-    return json.dumps({"run": record.id, "locale": locale, "formats": FORMATS, "texts": texts})
+    kind = "sweep" if isinstance(record, Sweep) else "run"
+    return json.dumps({"run": record.id, "kind": kind, "locale": locale, "formats": FORMATS, "texts": texts})

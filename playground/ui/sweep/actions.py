@@ -60,7 +60,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     tab.show_plan.click(sweeps.plan, inputs, [*messages, tab.plan], **quiet)
     # What only looks, or stops, waits for no place in the queue.
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
-    started = [*messages, *buttons, tab.sweep_id, tab.follower, tab.plan]
+    started = followed_parts(tab)
     tab.start.click(sweeps.start, inputs, started, **quiet)
     tab.go_on.click(sweeps.go_on, inputs, started, **quiet)
     tab.watch.click(sweeps.watch, None, started, **at_once)
@@ -73,6 +73,25 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
     view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()], compare.count.buttons)
     sweep_view.wire(tab.view, host, tab.panes, tab.charts, tab.message)
+
+
+def followed_parts(tab: SweepTab) -> list[Any]:
+    """The components that change when a sweep is started or followed."""
+    messages = [tab.message, *(fields.message for fields in tab.knobs)]
+    return [*messages, tab.start, tab.stop, tab.watch, tab.go_on, tab.sweep_id, tab.follower, tab.plan]
+
+
+def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
+    """Show the sweep as it goes on."""
+    off = gr.update(interactive=False)
+    return {
+        tab.sweep_id: sweep_id,
+        tab.follower: follower.following(sweep_id),
+        tab.start: off,
+        tab.go_on: off,
+        tab.stop: gr.update(visible=True),
+        tab.watch: gr.update(visible=False),
+    }
 
 
 class Sweeps:
@@ -147,7 +166,7 @@ class Sweeps:
         estimate = await FORMS.run(host.estimate, sweep)
         await host.start(sweep_run, say("host.page", locale))
         plan = await FORMS.run(_plan, sweep, estimate, locale)
-        return {**self._messages(None, locale), **self._following(sweep.id), tab.plan: plan}
+        return {**self._messages(None, locale), **following(self._tab, sweep.id), tab.plan: plan}
 
     def _refused(self, error: PlaygroundError | BadKnob, locale: Locale) -> dict[Any, Any]:
         """Show the error. A sweep that another page started can be watched."""
@@ -158,7 +177,7 @@ class Sweeps:
         running = self._running()
         if running is None:
             return {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=False)}
-        return self._following(running.id)
+        return following(self._tab, running.id)
 
     async def stop(self, sweep_id: str) -> None:
         if sweep_run := self._host.followed_sweep(sweep_id):
@@ -176,17 +195,6 @@ class Sweeps:
     def _running(self) -> SweepRun | None:
         latest = self._host.latest_sweep
         return latest if latest is not None and not latest.finished else None
-
-    def _following(self, sweep_id: str) -> dict[Any, Any]:
-        tab, off = self._tab, gr.update(interactive=False)
-        return {
-            tab.sweep_id: sweep_id,
-            tab.follower: follower.following(sweep_id),
-            tab.start: off,
-            tab.go_on: off,
-            tab.stop: gr.update(visible=True),
-            tab.watch: gr.update(visible=False),
-        }
 
     async def _unfinished(self, locale: Locale) -> dict[Any, Any]:
         try:

@@ -1,0 +1,105 @@
+"""Opens what the page's address asks for: a run or sweep, the settings of one, a preset, or runs side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from playground import presets
+from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.record.run import Run
+from playground.domain.sweep.record import Sweep
+from playground.engine.devices import Machine
+from playground.i18n import Locale
+from playground.runs.host import Host
+from playground.store import READERS
+
+from .compare import controls
+from .compare import tab as compare_tab
+from .compare.tab import CompareTab
+from .history import actions as history_actions
+from .history.tab import HistoryTab, Opening
+from .links import Link
+from .shared import view
+from .shared.form_origin import settings_of
+from .shared.labels import visitor_locale
+from .shared.message import alert
+from .sweep import actions as sweep_actions
+from .sweep import tab as sweep_tab
+from .sweep.tab import SweepTab
+
+
+def build() -> tuple[gr.HTML, gr.HTML]:
+    """The component that passes on the address, and the one that says why it can't be opened."""
+    address = gr.HTML(
+        html_template="<span hidden></span>",
+        js_on_load=f"{view.asset('address.js')}\n{view.asset('arrive.js')}",
+        apply_default_css=False,
+        elem_classes="follower",
+    )
+    return address, gr.HTML(apply_default_css=False, elem_id="link-problem")
+
+
+class Arrival:
+    """The handler."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine,
+        problem: gr.HTML,
+        tabs: gr.Tabs,
+        compare: CompareTab,
+        sweeps: SweepTab,
+        history: HistoryTab,
+    ) -> None:
+        self._host = host
+        self._machine = machine
+        self._problem = problem
+        self._tabs = tabs
+        self._compare = compare
+        self._sweeps = sweeps
+        self._opening = Opening(history, host)
+
+    def outputs(self) -> list[Any]:
+        compare, sweeps = self._compare, self._sweeps
+        followed = [*controls.followed_parts(compare.controls), *sweep_actions.followed_parts(sweeps)]
+        parts = [*compare.filled(), *sweeps.filled(), *followed, *self._opening.outputs()]
+        return [*dict.fromkeys([self._problem, self._tabs, *parts])]
+
+    async def follow_link(self, event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+        """What the link opens. What is under way is followed, with its settings in the form; what has ended is
+        opened in the history."""
+        locale = visitor_locale(request)
+        try:
+            return {self._problem: "", **await self._opened(Link.of(event.query), locale)}
+        except PlaygroundError as error:
+            return {self._problem: alert(error, locale)}
+
+    async def _opened(self, link: Link, locale: Locale) -> dict[Any, Any]:
+        tabs, compare = self._tabs, self._compare
+        if link.preset:
+            if not presets.exists(link.preset):
+                # A path is none of a visitor's affair.
+                nearest = ", ".join(presets.names()[:3])
+                raise InvalidInput("preset.missing", name=link.preset, nearest=nearest)
+            preset = presets.load(link.preset)
+            filled = compare_tab.filling(compare, preset, self._machine, locale)
+            return {**filled, **sweep_tab.filling(self._sweeps, preset), tabs: gr.update(selected="compare")}
+        job = self._host.followed(link.saved) or self._host.followed_sweep(link.saved)
+        record = job.record if job else await READERS.run(settings_of, self._host, link.saved)
+        if record is None:
+            raise InvalidInput("kept.unknown", id=link.saved)
+        if link.reuse:
+            return self._filled(record, locale)
+        if job is None or job.finished:
+            return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}
+        if isinstance(record, Sweep):
+            return {**self._filled(record, locale), **sweep_actions.following(self._sweeps, record.id)}
+        following = controls.following(compare.controls, record.id, running=True)
+        return {**self._filled(record, locale), **following}
+
+    def _filled(self, record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
+        parts = (self._tabs, self._compare, self._sweeps)
+        return history_actions.filling(record, self._host, self._machine, *parts, locale)

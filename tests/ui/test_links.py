@@ -1,0 +1,99 @@
+"""What the page's addresses open, by their handler and in a real browser."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+from playwright.async_api import Browser, expect
+from store.test_history import run, saved
+from support.browser import opened, page_of
+from support.races import SIDES, finished, raced, streaming, workload
+
+from playground import presets
+from playground.i18n import say
+from playground.runs.host import Host
+from playground.ui.links import LONGEST, Link
+from playground.ui.page import build
+
+REQUEST = gr.Request(headers={"accept-language": "en"})
+QUERIES: list[tuple[dict[str, str], Link]] = [
+    ({}, Link()),
+    ({"run": "r1"}, Link(saved="r1")),
+    ({"sweep": "s1", "present": "1"}, Link(saved="s1")),
+    ({"run": "r1", "reuse": "1"}, Link(saved="r1", reuse=True)),
+    ({"preset": "smollm2-draft"}, Link(preset="smollm2-draft")),
+    ({"compare": "a, b,,c,d,e"}, Link(compared=("a", "b", "c"))),
+    ({"run": "x" * 5000}, Link(saved="x" * LONGEST)),
+]
+
+
+@pytest.mark.parametrize(("query", "link"), QUERIES)
+def test_queries(query: dict[str, str], link: Link) -> None:
+    assert Link.of(query) == link
+
+
+async def follow(host: Host, **query: str) -> dict[str, Any]:
+    """What the page's link changes, by the components' ids or labels."""
+    blocks = build(host)
+    [handler] = [fn.fn for fn in blocks.fns.values() if getattr(fn.fn, "__name__", "") == "follow_link"]
+    changed = await handler(SimpleNamespace(query=query), REQUEST)
+    return {getattr(part, "elem_id", None) or type(part).__name__: value for part, value in changed.items()}
+
+
+async def test_a_preset(host: Host) -> None:
+    changed = await follow(host, preset="smollm2-draft")
+    assert changed["Tabs"]["selected"] == "compare"
+    assert changed["asked-prompt"] == presets.load("smollm2-draft").workload.prompt
+    assert "There is no preset" in (await follow(host, preset="/etc/passwd"))["link-problem"]
+
+
+async def test_a_run_that_has_ended_is_opened_or_its_settings_are(host: Host) -> None:
+    saved(host.history, run("r1", prompt="Why?", status="done"))
+    changed = await follow(host, run="r1")
+    assert changed["Tabs"]["selected"] == "history"
+    assert "r1" in changed["history-panes"]
+    changed = await follow(host, run="r1", reuse="1")
+    assert changed["Tabs"]["selected"] == "compare"
+    assert changed["asked-prompt"] == "Why?"
+
+
+async def test_an_unknown_id_says_so(host: Host) -> None:
+    for name in ("run", "sweep"):
+        problem = (await follow(host, **{name: "<b>"}))["link-problem"]
+        assert "There is no run or sweep" in problem
+        assert "<b>" not in problem
+
+
+@pytest.mark.usefixtures("fake_runtime")
+async def test_a_run_under_way_is_followed(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(2000))
+    await host.start(comparison, "a test")
+    await streaming(comparison)
+    changed = await follow(host, run=comparison.id)
+    assert changed["Tabs"]["selected"] == "compare"
+    assert changed["asked-prompt"] == "x"
+    assert changed["stop"]["visible"]
+    comparison.stop()
+    await finished(comparison)
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("fake_runtime")
+async def test_somebody_else_opens_a_link(host: Host, browser: Browser) -> None:
+    comparison = await raced(host)
+    errors: list[str] = []
+    async with page_of(host) as url:
+        page = await opened(browser, f"{url}/?run={comparison.id}&theme=x", errors)
+        await expect(page.locator("#history-panes .pane").first).to_be_visible()
+        await page.get_by_text(say("kept.link")).click()
+        await expect(page.get_by_text(say("kept.copied"), exact=True)).to_be_visible()
+        # A reload comes back to it.
+        await page.reload()
+        await expect(page.locator("#history-panes .pane").first).to_be_visible()
+        await page.goto(f"{url}/?run=nowhere")
+        await expect(page.locator("#link-problem")).to_contain_text("There is no run or sweep")
+        await page.context.close()
+    assert not errors
