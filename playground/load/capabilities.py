@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import httpx
 
 from playground.domain.errors import WorkFailed
+from playground.domain.limits import MOST
 from playground.domain.spec.workload import ChatMessage, Sampling
 
+from .answer.body import Body
+from .answer.sse import StreamError, payload
+from .answer.stream import as_count
 from .endpoint import Capabilities, Endpoint, TooLarge
-from .sse import EventParser, StreamError, payload
-from .stream import as_count
 
 TIMEOUT_S = 120.0
 QUESTION = (ChatMessage(role="user", content="Say hello."),)
@@ -141,12 +144,17 @@ def _checked(answer: _Answer) -> _Answer:
 
 
 def _events(content: bytes, endpoint: Endpoint) -> list[dict[str, Any]]:
-    parser = EventParser()
-    try:
-        events = map(payload, (*parser.feed(content), *parser.end()))
-        return [event for event in events if event is not None]
-    except StreamError as error:
-        raise WorkFailed(f"stream.{error.kind}", detail=endpoint.without_key(error.detail)) from error
+    """What can be read of the answer; the requests themselves tell what can't. Raises WorkFailed where nothing
+    can."""
+    body, events, problem = Body(inf, MOST), list[dict[str, Any]](), None
+    for data in (*body.feed(content), *body.end()):
+        try:
+            events.append(payload(data) or {})
+        except StreamError as error:
+            problem = error
+    if problem is not None and not events:
+        raise WorkFailed(f"stream.{problem.kind}", detail=endpoint.without_key(problem.detail)) from problem
+    return events
 
 
 async def _max_model_len(client: httpx.AsyncClient, model: str) -> int | None:

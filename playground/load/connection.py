@@ -21,6 +21,8 @@ def http_request(endpoint: dict[str, Any], content: bytes, connection: str) -> b
     headers = {
         "Content-Type": "application/json",
         "Accept": "text/event-stream",
+        # A proxy that compresses collects a block first, and tokens come late.
+        "Accept-Encoding": "identity",
         "Content-Length": str(len(content)),
         "Connection": connection,
         **endpoint["headers"],

@@ -15,8 +15,8 @@ from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.workload import Conversation, Prompt, Sampling
 from playground.processes import DriverProcess
 
+from .answer.stream import as_count
 from .endpoint import Endpoint
-from .stream import as_count
 
 
 class _DriverRun:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .sse import StreamError
-from .stream import Delta, StreamReader
+from .answer.sse import StreamError
+from .answer.stream import Delta, StreamReader
 
 # How many blocks are read between two looks at the clock: about a tenth of a millisecond's work.
 AT_ONCE = 32
@@ -41,7 +41,7 @@ class TimedRequest:
         # The error in its bytes.
         self._fault: tuple[str, str] | None = None
         self._most = limits["response_bytes"]
-        self._reader = StreamReader(limits["event_bytes"], limits["output_tokens"])
+        self._reader = StreamReader(limits["event_bytes"], limits["output_tokens"], limits["response_bytes"])
         self._read = 0
 
     @property

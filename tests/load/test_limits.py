@@ -18,9 +18,9 @@ from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.i18n import LOCALES, say_message
 from playground.load import capabilities, output
+from playground.load.answer.sse import EventParser, StreamError
 from playground.load.driver_client import MeasuredLoad, RaceLoad
 from playground.load.endpoint import Endpoint
-from playground.load.sse import EventParser, StreamError
 from playground.processes import LINE_LIMIT
 from playground.runs.checks.client import AnswerClient
 
@@ -191,7 +191,7 @@ async def test_a_text_that_is_none(content: Any) -> None:
 
     async with FakeServer(script) as server:
         (trace,) = await race(server.endpoint)
-    assert problem(trace) == "stream.malformed"
+    assert problem(trace) == "stream.foreign"
     assert trace.output_text == "first"
 
 

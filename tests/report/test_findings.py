@@ -24,7 +24,7 @@ from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.change import Change
 from playground.domain.spec.load_profile import WavesProfile
-from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
 from playground.domain.spec.workload import ChatMessage
 from playground.domain.speculation.theory import SpeculationPoint
 from playground.domain.stats.rounds import rounds_of
@@ -427,6 +427,21 @@ def test_failed_requests(broken: bool, found: bool) -> None:
         [told] = [each for each in findings(run) if each.rule == "failed_requests"]
         assert told.side == "quick"
         assert told.evidence.params["cause"] == Message("stream.cut")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "tokens", "attached", "expected"),
+    [(1, 16, True, True), (2, 16, True, False), (1, 15, True, False), (1, 16, False, False)],
+)
+def test_an_answer_that_is_not_streamed(pieces: int, tokens: int, attached: bool, expected: bool) -> None:
+    run = measured_run()
+    record = run.sides[0]
+    if attached:
+        record.settings = AttachedEndpoint(base_url="http://127.0.0.1:1", model="m")
+    for trial in record.trials:
+        chunks = [Chunk(50.0 + number, None, "a") for number in range(pieces)]
+        trial.requests = [replace(trace, chunks=chunks, output_tokens=tokens) for trace in trial.requests]
+    assert ("not_streamed" in rules(run)) is expected
 
 
 @pytest.mark.parametrize(

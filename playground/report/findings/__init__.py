@@ -24,6 +24,7 @@ Rule = Callable[[SideView], Finding | None]
 # Rules on counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
 RULES: tuple[Rule, ...] = (
     capacity.kv_full,
+    soundness.not_streamed,
     speculation.nothing_accepted,
     speculation.low_acceptance,
     speculation.low_coverage,

@@ -6,6 +6,7 @@ from collections import Counter
 from math import exp, log
 from statistics import median
 
+from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.reasons import ReasonKind
 from playground.domain.stats.rounds import run_verdicts
 from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
@@ -16,6 +17,8 @@ from .side_view import Finding, SideView
 COLD = 1.25
 # Fewer other rounds do not show what is usual.
 LEAST_OTHERS = 3
+# With fewer tokens a single piece may be all that a stream has to bring, such as a draft that was accepted whole.
+LEAST_STREAMED = 16
 # The verdict's own tests for drift (Mann-Kendall, domain/stats/reasons.py): a side's rounds, or the ratio itself.
 DRIFTS: tuple[ReasonKind, ...] = ("drifts_up", "drifts_down", "ratio_moves")
 
@@ -30,6 +33,18 @@ def failed_requests(side: SideView) -> Finding | None:
     cause = next(problem for problem in problems if problem.message_id == most)
     params = {"failed": len(problems), "requests": len(side.requests), "cause": cause}
     return side.finding("failed_requests", params)
+
+
+def not_streamed(side: SideView) -> Finding | None:
+    """Every answer came in one piece: the endpoint does not stream, or a proxy collects the stream."""
+    answered = [trace for trace in side.requests if trace.problem is None]
+    if side.engine is not None or not answered or not all(map(_in_one_piece, answered)):
+        return None
+    return side.finding("not_streamed", {"answers": len(answered)})
+
+
+def _in_one_piece(trace: RequestTrace) -> bool:
+    return len(trace.chunks) == 1 and (trace.output_tokens or trace.chunks[0].tokens or 0) >= LEAST_STREAMED
 
 
 def cold_start(side: SideView) -> Finding | None:

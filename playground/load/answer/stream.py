@@ -12,14 +12,22 @@ from typing import Any
 
 import httptools
 
-from .sse import EventParser, StreamError, lenient_json, malformed, payload
+from playground.domain.limits import MOST
 
-# A response with this status or a higher one, a redirect or an error, has no stream.
+from .body import Body
+from .content import text_of
+from .sse import StreamError, lenient_json, malformed, payload
+from .words import excerpt, said_by, said_in
+
+# A response has a stream from the first status on; from the second on it is a redirect or an error.
+ANSWER = 200
 NO_ANSWER = 300
 # Of an error's body no more is kept than a message can be in.
 ERROR_BYTES = 65_536
 # SQLite stores integers below this.
 COUNTS_BELOW = 2**63
+# Ends of an answer that the server broke off.
+BROKEN_OFF = ("error", "abort")
 
 # One payload that bore tokens: when, how many (None where neither ids nor a running usage count them), text, ids.
 # A bare tuple: there is one a chunk, and it goes into an event as it is.
@@ -29,19 +37,24 @@ Delta = tuple[float, int | None, str, list[int] | None]
 class StreamReader:
     """Collects what a response says, fed with the time and the bytes of each block.
 
-    `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it.
+    `finished` turns true at `[DONE]`, or when a response that has begun to stream ends without it. An answer
+    without any token is none: StreamError.
     """
 
-    def __init__(self, event_bytes: float = inf, output_tokens: float = inf) -> None:
+    def __init__(self, event_bytes: float = inf, output_tokens: float = inf, response_bytes: int = MOST) -> None:
         self.finish_reason: str | None = None
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
         self.speculation: dict[str, Any] | None = None
         self.finished = False
         self._parser = httptools.HttpResponseParser(self)
-        self._events = EventParser(event_bytes)
+        self._body = Body(event_bytes, response_bytes)
+        self._sizes = event_bytes, response_bytes
         self._most_tokens = output_tokens
         self._error_body = b""
+        # The first event that is not in the API's form.
+        self._foreign: dict[str, Any] | None = None
+        self._has_choices = False
         self._complete = False
         self._now = 0.0
         # Tokens in all deltas so far; None once one came uncounted.
@@ -85,18 +98,43 @@ class StreamReader:
 
     # Callbacks of the HTTP parser
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"content-encoding":
+            self._body = Body(*self._sizes, value.decode("latin-1"))
+
     def on_body(self, body: bytes) -> None:
         if self._parser.get_status_code() >= NO_ANSWER:
             if len(self._error_body) < ERROR_BYTES:
-                self._error_body += body
+                self._error_body += self._body.decoded(body)[:ERROR_BYTES]
             return
-        self._read(self._events.feed(body))
+        self._read(self._body.feed(body))
 
     def on_message_complete(self) -> None:
         self._complete = True
-        if self._parser.get_status_code() < NO_ANSWER:
-            self._read(self._events.end())
-            self.finished = self.finished or self.finish_reason is not None
+        if ANSWER <= self._parser.get_status_code() < NO_ANSWER:
+            self._read(self._body.end())
+            # A JSON document that could be parsed is whole.
+            if not self.finished and (
+                self.finish_reason is not None or self._body.is_json or not self._least_tokens
+            ):
+                self._finish()
+
+    def _finish(self) -> None:
+        """The answer has ended as it should."""
+        if not self._least_tokens:
+            raise self._without_token()
+        self.finished = True
+
+    def _without_token(self) -> StreamError:
+        """Why there is no token: no stream at all, a stream in another form, or an empty answer."""
+        beginning = self._body.beginning.decode(errors="replace").strip()
+        if self._has_choices or not beginning:
+            return StreamError("no_token", f"finish_reason: {self.finish_reason}" if self.finish_reason else "")
+        if self._foreign is not None:
+            return StreamError("foreign", excerpt(self._foreign))
+        if beginning.startswith(("data:", "event:", ":", "id:", "retry:")):
+            return StreamError("no_token", "")
+        return StreamError("page", said_in(beginning, 300))
 
     def _read(self, events: Iterable[bytes]) -> None:
         for data in events:
@@ -106,40 +144,60 @@ class StreamReader:
             try:
                 self._on_data(data)
             except (TypeError, AttributeError) as error:
-                raise malformed(data) from error
+                raise StreamError("foreign", malformed(data).detail) from error
 
     def _on_data(self, data: bytes) -> None:
         """Handle one payload. This takes most of a measurement's CPU time, so it makes few calls."""
-        if (event := payload(data)) is None:
-            self.finished = True
+        try:
+            event = payload(data)
+        except StreamError:
+            lines = data.split(b"\n")
+            if len(lines) == 1:
+                raise
+            # Events without the empty line between them.
+            for line in lines:
+                self._on_data(line)
             return
-        if "error" in event or event.get("object") == "error":
-            raise StreamError("engine", _error_text(event))
-        counted: int | None = None
-        if isinstance(usage := event.get("usage"), dict):
-            counted = as_count(usage.get("completion_tokens"))
-            if counted is not None:
-                if counted > self._most_tokens:
-                    # Lists of a length that nothing but a number vouches for would follow.
-                    raise self._too_many_tokens()
-                self.output_tokens = counted
-                prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
-                if prompt_tokens != self.prompt_tokens:
-                    self.prompt_tokens = as_count(prompt_tokens)
+        if event is None:
+            self._finish()
+        else:
+            self._on_event(event)
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        if event.get("error") or event.get("object") == "error" or event.get("type") == "error":
+            raise StreamError("engine", said_by(event))
+        usage = event.get("usage")
+        counted = self._on_usage(usage) if isinstance(usage, dict) else None
         if isinstance(metrics := event.get("metrics"), dict):
             self.speculation = metrics.get("speculative_decoding") or self.speculation
-        for choice in event.get("choices") or ():
-            self._on_choice(choice, counted)
+        if "choices" in event:
+            self._has_choices = True
+            for choice in event["choices"] or ():
+                # Further answers to the same prompt, which nobody asked for, would mix with the first.
+                if not choice.get("index"):
+                    self._on_choice(choice, counted)
+        elif event and self._foreign is None and usage is None:
+            self._foreign = event
+
+    def _on_usage(self, usage: dict[str, Any]) -> int | None:
+        counted = as_count(usage.get("completion_tokens"))
+        if counted is not None:
+            if counted > self._most_tokens:
+                # Lists of a length that nothing but a number vouches for would follow.
+                raise self._too_many_tokens()
+            self.output_tokens = counted
+            prompt_tokens = usage.get("prompt_tokens", self.prompt_tokens)
+            if prompt_tokens != self.prompt_tokens:
+                self.prompt_tokens = as_count(prompt_tokens)
+        return counted
 
     def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
-        if (reason := choice.get("finish_reason")) and isinstance(reason, str):
-            self.finish_reason = reason
         text = choice.get("text") or ""
-        if delta := choice.get("delta"):
-            thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
-            text = thought + (delta.get("content") or "") or text
+        # A whole answer has a message.
+        if delta := choice.get("delta") or choice.get("message"):
+            text = text_of(delta) or text
         if type(text) is not str:
-            raise StreamError("malformed", str(text)[:200])
+            raise StreamError("foreign", str(text)[:200])
         ids = choice.get("token_ids")
         if ids and not (type(ids) is list and all(as_count(item) is not None for item in ids)):
             ids = None
@@ -154,24 +212,32 @@ class StreamReader:
                 raise self._too_many_tokens()
             self._deltas.append((self._now, tokens, text, ids or None))
             self._counted = None if tokens is None or self._counted is None else self._counted + tokens
+        if (reason := choice.get("finish_reason")) or "error" in choice:
+            self._on_finish(reason, choice.get("error"))
+
+    def _on_finish(self, reason: object, error: object) -> None:
+        if isinstance(reason, dict):
+            # SGLang's own form.
+            error = error or reason.get("message")
+            reason = reason.get("type")
+        if reason and isinstance(reason, str):
+            self.finish_reason = reason
+        if error:
+            raise StreamError("engine", said_by(error))
+        if reason in BROKEN_OFF:
+            raise StreamError("engine", f"finish_reason: {reason}")
 
     def _too_many_tokens(self) -> StreamError:
         return StreamError("too_many_tokens", f"{self._most_tokens:,}")
 
     def _http_error(self) -> str:
         try:
-            text = _error_text(lenient_json(self._error_body))
-        except StreamError as problem:
-            text = problem.detail
+            text = said_by(lenient_json(self._error_body))
+        except StreamError:
+            text = said_in(self._error_body.decode(errors="replace"), 200)
         return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
 
 
 def as_count(value: object) -> int | None:
     """An endpoint's number of tokens; None where it can't be one."""
     return value if type(value) is int and 0 <= value < COUNTS_BELOW else None
-
-
-def _error_text(payload: Any) -> str:
-    error = payload.get("error", payload) if isinstance(payload, dict) else payload
-    message = error.get("message", error) if isinstance(error, dict) else error
-    return str(message)[:500]

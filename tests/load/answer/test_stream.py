@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.fake_server import payload, role, token
 
-from playground.load.sse import StreamError
-from playground.load.stream import Delta, StreamReader
+from playground.load.answer.sse import StreamError
+from playground.load.answer.stream import Delta, StreamReader
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -77,7 +77,7 @@ def test_line_ends(end: str) -> None:
         (b'data:{"choices":[{"text":"x"}]}\n\n', ["x"]),
         (event(payload({"reasoning_content": "hm"})), ["hm"]),
         (event(payload({"reasoning": "hm", "content": "ok"})), ["hmok"]),
-        (event(payload({"content": None}, finish="stop")), []),
+        (event(token("x")) + event(payload({"content": None}, finish="stop")), ["x"]),
         (event(payload({"content": ""}, ids=[5])), [""]),
     ],
     ids=[
@@ -129,7 +129,7 @@ def test_last_event_without_its_empty_line() -> None:
 def test_step_record() -> None:
     record = {"num_spec_steps": 1, "per_step_accepted": [2], "per_step_drafted": [3]}
     final = payload(completion_tokens=4, metrics={"speculative_decoding": record})
-    assert fed(response(event(final)))[0].speculation == record
+    assert fed(response(event(token("x")), event(final)))[0].speculation == record
 
 
 def test_half_an_emoji_becomes_a_replacement_character() -> None:
