@@ -13,6 +13,7 @@ from benchmarks import (
     agreement,
     common,
     dummy_model,
+    explain,
     fidelity,
     history,
     idle_engine,
@@ -121,6 +122,12 @@ def test_a_model_without_weights(tmp_path: Path) -> None:
     model = asyncio.run(embedded_model())
     dummy_model.make("qwen2.5-0.5b", model, tmp_path / "dummy")
     assert {"config.json", "tokenizer.json"} <= {path.name for path in (tmp_path / "dummy").iterdir()}
+
+
+def test_a_long_log(capsys: pytest.CaptureFixture[str]) -> None:
+    explain.main(0.2)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in printed[1:]] == ["gpu_memory", "gpu_memory", "other", "gpu_memory"]
 
 
 def test_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,8 @@ def examine(start: StartLog, exit_code: int | None) -> Diagnosis:
         if matched is None:
             return _unrecognised(start, exceptions[0])
     lines = [(line.number, line.text) for line in start.loud]
+    if vague is not None:
+        lines += [pair for link in exceptions for pair in zip(link.numbers, link.lines, strict=True)]
     if rank >= Weight.CONSEQUENCE:
         lines += [(link.numbers[0], str(link)) for chain in start.tracebacks.chains for link in chain.exceptions]
     return (
@@ -139,7 +141,8 @@ def _by_exception(
         numbers = exception.numbers
     if not exception.text:
         params.setdefault("detail", quoted(exception))
-    params.setdefault("detail", _line_around(text, match))
+    if params.get("detail", "-") == "-":
+        params["detail"] = _line_around(text, match)
     if frame is not None and exception.frame_number is not None:
         numbers.append(exception.frame_number)
     return Diagnosis(cause.name, _stage(start, exception), params, tuple(sorted({*numbers})))
@@ -164,7 +167,8 @@ def _by_line(start: StartLog, lines: Sequence[tuple[int, str]], vague: Diagnosis
         params = named(match)
         if cause.name == "crashed":
             params = {"code": _code(params, match[0])}
-        params.setdefault("detail", _line_around(match.string, match))
+        if params.get("detail", "-") == "-":
+            params["detail"] = _line_around(match.string, match)
         numbers = {number for number, _ in matches[:SIGN_LINES]} | {*(vague.evidence if vague else ())}
         return Diagnosis(cause.name, vague.stage if vague else start.stage, params, tuple(sorted(numbers)))
     return None

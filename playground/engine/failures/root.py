@@ -15,12 +15,12 @@ WRAPPER = re.compile(
     r"|\A(?:\w+\.)*(?:EngineDeadError|EngineGenerateError|SystemExit|KeyboardInterrupt|CancelledError|ExceptionGroup"
     r"|BaseExceptionGroup|ChildFailedError|RayTaskError|RayActorError|ActorDiedError|RemoteError|BrokenProcessPool"
     r"|MQEngineDeadError|AsyncEngineDeadError)\b"
-    r"|Python is likely shutting down|at interpreter shutdown|/psm_\w+'?\Z"
+    r"|Python is likely shutting down|at interpreter shutdown"
 )
 CONSEQUENCE = re.compile(
     r"\A(?:\w+\.)*(?:EOFError|BrokenPipeError|ConnectionResetError|ProcessLookupError)\b|: cancelled\Z"
     r"|Connection (?:closed|reset) by peer|remote process exit|RPC call to \w+ timed out"
-    r"|Executor failed|Timed out waiting for engine"
+    r"|No such file or directory: '/psm_\w+'|Executor failed|Timed out waiting for engine"
 )
 
 

@@ -12,9 +12,8 @@ from .stages import ANSWERING, STARTED, later, stage_of, stage_of_frame
 from .tracebacks import QUIET, LoggedException, Tracebacks
 
 # Where a container or a script has started the engine again.
-BEGINNING = ("vLLM API server version", "non-default args: ")
-ARGS = re.compile(r"non-default args: (\{.*)")
-# An engine says what it starts with in its first lines.
+VERSION, ARGUMENTS = "vLLM API server version", "non-default args: "
+# An engine starts, and says with what, in its first lines.
 STARTING_LINES = 20_000
 # What the engine was really started with, defaults included: a remedy is relative to it.
 FIGURES = re.compile(
@@ -63,22 +62,24 @@ class StartLog:
         (self._first if len(self._first) < KEPT_LINES else self._last).append(line)
 
     def _follow(self, line: LogLine) -> None:
-        stage = ANSWERING if STARTED in line.text else stage_of(line.text)
-        if stage == ANSWERING or (stage is not None and (self.stage is None or later(stage, self.stage))):
-            self.stage = stage
-        if self._lines > STARTING_LINES:
+        if STARTED in line.text:
+            self.stage = ANSWERING
+        if self._lines > STARTING_LINES or self.stage == ANSWERING:
             return
+        stage = stage_of(line.text)
+        if stage is not None and (self.stage is None or later(stage, self.stage)):
+            self.stage = stage
         for match in FIGURES.finditer(line.text):
             self.figures |= {name: value for name, value in match.groupdict().items() if value}
-        if not self.args and (found := ARGS.search(line.text)):
-            self.args = found[1]
+        if not self.args and ARGUMENTS in line.text:
+            self.args = line.text.partition(ARGUMENTS)[2]
 
 
 def last_start(lines: Iterable[tuple[int, str]]) -> StartLog:
     """The last start that the log has; the one before it, if the last has neither failed nor come to its end."""
     before, start = None, StartLog()
     for line in log_lines(lines):
-        if any(sign in line.text for sign in BEGINNING) and start.failed:
+        if (VERSION in line.text or ARGUMENTS in line.text) and start.failed:
             before, start = start, StartLog()
         start.read(line)
     unfinished = not start.failed and start.stage != ANSWERING

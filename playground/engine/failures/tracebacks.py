@@ -19,8 +19,8 @@ FRAME = re.compile(r' *File "(?P<file>[^"\n]{1,300})", line (?P<line>\d{1,7})(?:
 CLASS = r"[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}"
 IN_TRACEBACK = re.compile(rf"(?P<kind>{CLASS})(?:\((?P<inner>\w{{1,80}})\))?(?:: ?(?P<text>.*)|\s*)$", re.DOTALL)
 ALONE = re.compile(
-    rf"(?P<kind>(?:{CLASS}\.)?(?:[A-Za-z_]\w{{0,80}}(?:Error|Exception|Interrupt|OutOfResources|ExceptionGroup)"
-    r"|Exception))"
+    rf"(?P<kind>(?:{CLASS}\.)?(?:[A-Z_]\w{{0,80}}(?:Error(?:_\w{{1,40}})?|Exception|Interrupt|OutOfResources|ExceptionGroup)"
+    rf"|Exception)|(?:[a-z_]\w{{0,80}}\.){{1,8}}(?:[A-Z]\w{{0,80}}|error|gaierror|timeout))"
     r"(?:\((?P<inner>\w{1,80})\))?(?:: (?P<text>.*)|:?\s*)$",
     re.DOTALL,
 )

@@ -26,7 +26,7 @@ CAUSES = (
         line=DIED
         + r"-4\b|"
         + EXIT
-        + r"132\b|Illegal instruction(?: \(core dumped\))?$|Fatal Python error: Illegal",
+        + r"132\b|exec format error|Illegal instruction(?: \(core dumped\))?$|Fatal Python error: Illegal",
     ),
     Cause(
         "bus_error", line=DIED + r"-7\b|" + EXIT + r"135\b|Bus error(?: \(core dumped\))?|Fatal Python error: Bus"

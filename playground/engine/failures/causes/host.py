@@ -12,28 +12,31 @@ CAUSES = (
     ),
     Cause(
         "locked_memory",
-        r"(?:(?:memlock|MEMLOCK|mlock)|ibv_reg_mr.{0,120}(?:Cannot allocate memory|failed))",
-        line=r"(?:(?:memlock|MEMLOCK)|\bmlock\w* failed"
-        r"|ibv_(?:reg_mr|create_\w+).{0,120}Cannot allocate memory)",
+        r"(?:memlock|MEMLOCK|mlock)|ibv_reg_mr.{0,120}(?:Cannot allocate memory|failed)",
+        line=r"(?:memlock|MEMLOCK)|\bmlock\w* failed"
+        r"|ibv_(?:reg_mr|create_\w+).{0,120}Cannot allocate memory",
     ),
     Cause(
         "processes",
-        r"(?:can't start new thread|Errno 11\] Resource temporarily unavailable|pthread_create failed"
-        r"|fork.{0,120}Resource temporarily unavailable)",
-        line=r"(?:pthread_create failed|RLIMIT_NPROC"
-        r"|libgomp: Thread creation failed|fork: (?:retry: )?Resource temporarily unavailable)",
+        r"can't start new thread|Errno 11\] Resource temporarily unavailable|pthread_create failed"
+        r"|fork.{0,120}Resource temporarily unavailable",
+        line=r"pthread_create failed|RLIMIT_NPROC"
+        r"|libgomp: Thread creation failed|fork: (?:retry: )?Resource temporarily unavailable",
     ),
     Cause("disk_quota", r"Errno 122\]|Disk quota exceeded"),
     Cause(
         "disk_full",
-        r"Errno 28\] No space left on device(?!: ?'/(?:dev/shm|psm_|torch_))(?:: (?P<object>'[^'\n]+'))?"
-        r"|No space left on device(?!.*/dev/shm)",
+        r"^(?!.*(?:/dev/shm|/psm_|/torch_|shared memory)).*No space left on device|Not enough free disk space",
     ),
     Cause(
         "no_permission",
         r"Errno (?:13|1)\] (?:Permission denied|Operation not permitted): (?P<object>'(?!/dev/)[^'\n]+')",
     ),
     Cause("read_only", r"Errno 30\] Read-only file system: (?P<object>'[^'\n]+')"),
-    Cause("address_taken", r"Errno (?:98|48)\b|EADDRINUSE|[Aa]ddress already in use"),
+    Cause(
+        "address_taken",
+        r"Errno (?:98|48)\b|EADDRINUSE|[Aa]ddress already in use",
+        line=r"[Aa]ddress already in use|port is already allocated",
+    ),
     Cause("address_not_here", r"Errno 99\b|Cannot assign requested address"),
 )

@@ -7,20 +7,21 @@ from playground.engine.failures import remedy_rules
 from .cause import Cause
 
 OUT = r"(?:CUDA|HIP|XPU|GPU|NPU)"
+ERROR = r"(?:(?:CUDA|HIP) (?:driver )?error: |Triton Error \[\w+\]: )"
 
 CAUSES = (
     Cause(
         "shared_memory_folder",
-        r"(?:Errno 28\].*(?:/dev/shm|/psm_|/torch_)\S*|insufficient shared memory \(shm\)"
-        r"|unable to (?:open|mmap|resize|allocate) .{0,60}(?:shared memory|/torch_\S+|/dev/shm)"
-        r"|\bBus error\b.*shared memory.*)",
-        line=r"(?:Error while creating shared memory segment /dev/shm\S*.*"
+        r"Errno (?:28|12)\].*(?:/dev/shm|/psm_|/torch_)\S*|insufficient shared memory \(shm\)"
+        r"|unable to (?:open|mmap|resize|allocate|write) .{0,60}(?:shared memory|/torch_|/dev/shm)"
+        r"|\bBus error\b.*shared memory.*",
+        line=r"insufficient shared memory \(shm\)|Error while creating shared memory segment /dev/shm\S*.*"
         r"|Call to (?:posix_fallocate|ftruncate|mmap) failed.*No space left on device"
-        r"|No space left on device.*/dev/shm\S*|/dev/shm\S*.*No space left on device)",
+        r"|No space left on device.*/dev/shm\S*|/dev/shm\S*.*No space left on device",
     ),
     Cause(
         "kernel_shared_memory",
-        r"out of resource: shared memory|uses too much shared (?:data|memory)",
+        r"out of resource: (?!tensor memory|registers|threads)|uses too much shared (?:data|memory)",
         remedy_rules.other_kernels,
     ),
     Cause(
@@ -37,7 +38,7 @@ CAUSES = (
     ),
     Cause(
         "pinned_memory",
-        r"(?:CUDA error: (?:out of memory|invalid argument|OS call failed))",
+        rf"{ERROR}(?:out of memory|invalid argument|OS call failed)",
         remedy_rules.less_offloading,
         frames=r"pin_memory|cudaHostRegister|cudaHostAlloc",
     ),
@@ -92,7 +93,7 @@ CAUSES = (
     ),
     Cause(
         "gpu_full",
-        rf"{OUT} out of memory|(?:CUDA|HIP) error: out of memory|OutOfMemoryError"
+        rf"{OUT} out of memory|{ERROR}out of memory|OutOfMemoryError"
         r"|(?:cuda|hip)ErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED",
         remedy_rules.by_stage,
         line=r"Cuda failure (?:2 )?'out of memory'|CUDA_ERROR_OUT_OF_MEMORY",

@@ -8,9 +8,9 @@ from .cause import Cause
 
 DRAFT_FILES = r"(?i:eagle|medusa|mtp|dflash|dspark|draft|spec_decode|speculator)[\w./]*\.py:\d+ "
 SHAPES = (
-    r"(?:mat1 and mat2 shapes cannot be multiplied.*|The size of tensor a \(\d+\) must match.*"
+    r"mat1 and mat2 shapes cannot be multiplied.*|The size of tensor a \(\d+\) must match.*"
     r"|shape mismatch.*|Sizes of tensors must match.*|.*size mismatch.*|expected .{0,80}size.{0,80}, got.*"
-    r"|start \(\d+\) \+ length \(\d+\) exceeds dimension size \(\d+\)|Attempted to load weight .+)"
+    r"|start \(\d+\) \+ length \(\d+\) exceeds dimension size \(\d+\)|Attempted to load weight .+"
 )
 
 CAUSES = (
@@ -32,12 +32,12 @@ CAUSES = (
     ),
     Cause(
         "draft_mismatch",
-        r"(?:(?:EAGLE3|Eagle3?|Medusa|MTP)\b.*(?:only supported|does not support|not supported|requires).*"
+        r"(?:EAGLE3?|Eagle3?|Medusa) (?:is|are) only supported"
         r"|Model does not support EAGLE3 interface.*"
         r"|.*\bdraft \w+ must match the target.*"
         r"|All (?:eagle|drafting|draft)\b.*layers should belong to the same kv cache group.*"
         r"|.*has no attribute '(?:aux_hidden_state_layers|set_aux_hidden_state_layers\w*"
-        r"|get_eagle3_\w+|draft_id_to_target_id)'.*)",
+        r"|get_eagle3_\w+|draft_id_to_target_id)'.*",
         remedy_rules.other_draft,
     ),
     Cause("draft_mismatch", SHAPES, remedy_rules.other_draft, frames=DRAFT_FILES),
@@ -112,10 +112,10 @@ CAUSES = (
     ),
     Cause(
         "not_divisible",
-        r"(?:\b(?P<heads>\d+) is not divisible by (?P<size>\d+)\b"
+        r"\b(?P<heads>\d+) is not divisible by (?P<size>\d+)\b"
         r"|The (?:input|output) size is not aligned with the quantized weight shape"
         r"|(?:output|input)_size\S* .{0,60}= \d+ is not divisible by\s.{0,80}"
-        r"|.*_size_per_partition = \d+ is not divisible by\s.{0,80})",
+        r"|.*_size_per_partition = \d+ is not divisible by\s.{0,80}",
         remedy_rules.fewer_parts,
     ),
     Cause(
