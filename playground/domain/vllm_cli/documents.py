@@ -216,7 +216,8 @@ def start_of_dockerfile(text: str, notes: Notes) -> Start | None:
     """What the image of a Dockerfile runs."""
     image: str | None = None
     words: dict[str, list[Word]] = {}
-    joined = re.sub(r"\\[ \t]*\n", " ", text)
+    # As docker does, comments are dropped before lines are joined.
+    joined = re.sub(r"\\[ \t]*\n", " ", re.sub(r"^[ \t]*#.*\n", "", text, flags=re.MULTILINE))
     for line in joined.splitlines():
         match = re.match(r"([A-Z]+)\s+(.*)", line.strip())
         if match is None:

@@ -8,6 +8,8 @@ from playground.domain.message import Message
 
 # Longer pieces of the text are cut.
 LONGEST = 60
+# Nobody reads more notes.
+MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,14 @@ class Notes:
 
     def say(self, message_id: str, **params: object) -> None:
         message = Message(message_id, params)
-        if message not in self.translated:
+        if len(self.translated) < MOST and message not in self.translated:
             self.translated.append(message)
 
     def leave(self, what: str, message_id: str, **params: object) -> None:
         left = LeftOut(shortened(what), Message(message_id, params))
-        if left not in self.left_out:
+        if len(self.left_out) == MOST:
+            self.left_out.append(LeftOut("…", Message("paste.many", {"most": MOST})))
+        elif len(self.left_out) < MOST and left not in self.left_out:
             self.left_out.append(left)
 
 

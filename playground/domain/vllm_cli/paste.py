@@ -5,6 +5,7 @@ In stages: the text as it was typed -> the kind of document -> commands -> vLLM'
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 from collections.abc import Sequence
@@ -21,12 +22,14 @@ from .notes import LeftOut, Notes
 from .old_names import OLD_NAMES
 from .options import Option, is_option, split
 from .programs import Start
-from .shell import Command, commands
+from .shell import Command, commands, readable_commands
 
 # A longer text is no command line.
 LONGEST = 100_000
 # So many other commands are named, each; more are counted.
 MOST_NAMED = 10
+# A line of vLLM's log.
+LOGGED = re.compile(r"non-default args: (\{.*\})")
 # Of a shell's own language.
 KEYWORDS = ("then", "else", "fi", "do", "done", "{", "}", "esac")
 # A root's prompt looks like a comment.
@@ -143,34 +146,50 @@ def _of_yaml(block: str, notes: Notes) -> list[Option]:
 
 
 def _of_shell(block: str, notes: Notes) -> list[Option]:
-    every = commands(typed_text.without_prompts(block, notes), notes)
-    first: Start | None = None
-    others: list[Command] = []
-    for command in every:
-        start = programs.start_of(command, notes)
-        if (
-            first is None
-            and start is None
-            and len(every) == 1
-            and command.words
-            and is_option(command.words[0].text)
-        ):
-            start = Start(command.words)
-        if start is not None and first is None:
-            first = start
-        elif start is not None:
-            notes.leave(programs.named(command.words), "paste.other_engine")
-        elif command.words or command.assigned:
-            others.append(command)
+    every, refusal = readable_commands(typed_text.without_prompts(block, notes), notes)
+    starts = [(command, programs.start_of(command, notes)) for command in every]
+    if len(every) == 1 and every[0].words and is_option(every[0].words[0].text):
+        # Options alone.
+        starts = [(every[0], Start(every[0].words))]
+    first = next((start for _, start in starts if start is not None), None)
     if first is None:
-        if COMMENTED.search(block):
-            notes.leave("#", "paste.prompt")
-            return _of_shell(COMMENTED.sub("", block), notes)
-        if any(container_run([word.text for word in command.words]) for command in every):
-            raise InvalidInput("paste.no_image")
-        raise InvalidInput("paste.no_program", word=_begins(every)[:60])
-    _name_others(others, first, notes)
+        return _without_start(block, every, refusal, notes)
+    for command, start in starts:
+        if start not in (None, first):
+            notes.leave(programs.named(command.words), "paste.other_engine")
+    if refusal is not None:
+        notes.leave("…", "paste.rest_unread", why=refusal.as_message())
+    _name_others([command for command, start in starts if start is None], first, notes)
     return _of_start(first, notes)
+
+
+def _without_start(
+    block: str, every: Sequence[Command], refusal: InvalidInput | None, notes: Notes
+) -> list[Option]:
+    """What a text says that holds no command for vLLM. Raises InvalidInput if that is nothing."""
+    if refusal is not None:
+        raise refusal
+    if (logged := _logged(block)) is not None:
+        return logged
+    if COMMENTED.search(block):
+        notes.left_out = [left for left in notes.left_out if left.why.message_id != "paste.comment"]
+        notes.leave("#", "paste.prompt")
+        return _of_shell(COMMENTED.sub("", block), notes)
+    if any(container_run([word.text for word in command.words]) for command in every):
+        raise InvalidInput("paste.no_image")
+    raise InvalidInput("paste.no_program", word=_begins(every)[:60])
+
+
+def _logged(block: str) -> list[Option] | None:
+    """The options in vLLM's own log."""
+    if (match := LOGGED.search(block)) is None:
+        return None
+    try:
+        logged = ast.literal_eval(match[1])
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    # The log names the model twice.
+    return [Option(name, value) for name, value in logged.items() if isinstance(name, str) and name != "model_tag"]
 
 
 def _name_others(others: Sequence[Command], first: Start, notes: Notes) -> None:
@@ -181,7 +200,7 @@ def _name_others(others: Sequence[Command], first: Start, notes: Notes) -> None:
             names = [name for name in command.assigned if name not in used]
             if names:
                 notes.leave(", ".join(names), "paste.environment")
-        elif command.words[0].text not in KEYWORDS:
+        elif command.words and command.words[0].text not in KEYWORDS:
             notes.leave(programs.named(command.words), "paste.other_command")
     if len(others) > MOST_NAMED:
         notes.leave(f"+{len(others) - MOST_NAMED}", "paste.other_command")

@@ -62,7 +62,28 @@ def commands(text: str, notes: Notes, variables: Mapping[str, Sequence[Word]] | 
 
     Raises InvalidInput for quotes that do not close.
     """
-    read = [command for command in _Reader(text, notes, variables or {}).commands() if command != Command()]
+    every, refusal = readable_commands(text, notes, variables)
+    if refusal is not None:
+        raise refusal
+    return every
+
+
+def readable_commands(
+    text: str, notes: Notes, variables: Mapping[str, Sequence[Word]] | None = None
+) -> tuple[list[Command], InvalidInput | None]:
+    """The commands up to the first that can't be read, and why it can't. Where that one continues the one before,
+    there are none."""
+    reader, read, refusal = _Reader(text, notes, variables or {}), list[Command](), None
+    try:
+        read += (command for command in reader.commands() if command != Command())
+    except InvalidInput as error:
+        refusal = error
+    if refusal is not None and reader.begins_with_option():
+        return [], refusal
+    return _joined(read, notes), refusal
+
+
+def _joined(read: Sequence[Command], notes: Notes) -> list[Command]:
     joined: list[Command] = []
     for command in read:
         before = joined[-1] if joined else None
@@ -89,6 +110,11 @@ class _Reader:
         # Characters that variables added: each may hold the one before it twice.
         self._filled = 0
         self._unclosed = False
+        self._command_at = 0
+
+    def begins_with_option(self) -> bool:
+        """Whether the command that is being read has no program."""
+        return re.compile(r"\s*--?[A-Za-z]").match(self._text, self._command_at) is not None
 
     def commands(self) -> Iterator[Command]:
         command = Command()
@@ -106,6 +132,7 @@ class _Reader:
                 if match[0] == "\n":
                     self._read_bodies()
                 command = Command()
+                self._command_at = self._at
             elif not self._redirected(command):
                 self._read_words(command)
                 self._at = max(self._at, start + 1)
@@ -123,6 +150,8 @@ class _Reader:
             self._at += 1
         elif self._text[start] == "#":
             self._at = end if (end := self._text.find("\n", start)) >= 0 else len(self._text)
+            # Without a value that may be a secret.
+            self._notes.leave(self._text[start : min(self._at, start + 80)].partition("=")[0], "paste.comment")
         return self._at > start
 
     def _remember(self, command: Command) -> None:
