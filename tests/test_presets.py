@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from support.preset_text import GOOD
 
 from playground import presets
@@ -121,12 +125,9 @@ def test_a_sides_speculation_replaces_the_common_one(write: Write) -> None:
     ids=["top", "side", "common", "knobs", "speculation", "workload", "sampling", "title"],
 )
 def test_unknown_key(write: Write, line: str, wrong: str, nearest: str) -> None:
-    if line == "gpu = false":
-        # The key itself is required: the unknown one is added to it.
-        wrong = f"{line}\n{wrong}"
     error = refusal(write(GOOD.replace(line, wrong)))
     assert error.message_id == "settings.unknown_key"
-    assert error.params["where"] == "mine.toml"
+    assert say_message(error).startswith("mine.toml, line ")
     key = str(error.params["key"]).rsplit(".", 1)[-1]
     assert key in wrong
     assert key not in GOOD.split()
@@ -137,7 +138,6 @@ def test_unknown_key(write: Write, line: str, wrong: str, nearest: str) -> None:
     ("line", "wrong", "message_id", "key"),
     [
         ("gpu = false", "gpu = 3", "settings.bad_value", "gpu"),
-        ("gpu = false", "", "settings.missing_key", "gpu"),
         ('target = "t"', "", "settings.missing_key", "target"),
         ('label = "B"', "", "settings.missing_key", "label"),
         ("max_tokens = 9", 'max_tokens = "many"', "settings.bad_value", "workload.sampling.max_tokens"),
@@ -152,9 +152,86 @@ def test_unknown_key(write: Write, line: str, wrong: str, nearest: str) -> None:
 def test_wrong_value(write: Write, line: str, wrong: str, message_id: str, key: str | None) -> None:
     error = refusal(write(GOOD.replace(line, wrong, 1)))
     assert error.message_id == message_id
-    assert error.params.get("where", error.params.get("file")) == "mine.toml"
+    assert say_message(error).startswith("mine.toml")
     if key is not None:
         assert str(error.params["key"]).endswith(key)
+
+
+SMALLEST = """
+[[sides]]
+label = "A"
+target = "t"
+[[sides]]
+label = "B"
+target = "t"
+"""
+
+
+def test_sides_are_enough(write: Write) -> None:
+    preset = presets.load(write(SMALLEST))
+    assert [preset.title.in_locale(locale) for locale in LOCALES] == ["mine", "mine"]
+    assert (preset.gpu, preset.workload.prompt) == (False, presets.DEFAULT_PROMPT)
+    sampled = presets.load(write(f"{SMALLEST}[workload.sampling]\nmax_tokens = 3"))
+    assert (sampled.workload.prompt, sampled.workload.sampling.max_tokens) == (presets.DEFAULT_PROMPT, 3)
+
+
+@pytest.mark.parametrize(
+    ("title", "texts"),
+    [
+        ('"t"', ["t", "t"]),
+        ('{en = "t"}', ["t", "t"]),
+        ('{zh-CN = "题"}', ["题", "题"]),
+        ('{en = "t", zh-CN = "题"}', ["t", "题"]),
+    ],
+)
+def test_a_title_is_plain_text_or_by_language(write: Write, title: str, texts: list[str]) -> None:
+    preset = presets.load(write(f"title = {title}\n{SMALLEST}"))
+    assert [preset.title.in_locale(locale) for locale in LOCALES] == texts
+
+
+@pytest.mark.parametrize("knob", ["gpu_memory_utilization = 0.8", 'quantization = "fp8"'])
+def test_gpu_follows_from_the_settings(write: Write, knob: str) -> None:
+    text = f"{SMALLEST}[sides.knobs]\n{knob}"
+    assert presets.load(write(text)).gpu
+    assert not presets.load(write(f"gpu = false\n{text}")).gpu
+
+
+def test_all_faults_at_once_each_with_its_line(write: Write) -> None:
+    wrong = (
+        GOOD.replace("gpu = false", "gpu = 3")
+        .replace('"float32"', '"float64"')
+        .replace('label = "B"', 'lab = "B"')
+    )
+    wrong = wrong.replace('prompt = "p"', 'prompt = """\nmax_tokens = 1\n"""').replace(
+        "max_tokens = 9", "max_token = 9"
+    )
+    error = refusal(write(wrong))
+    assert error.params["count"] == 5
+    lines = [int(line) for line in re.findall(r"mine.toml, line (\d+):", say_message(error))]
+    # A label that is missing is missing from its side; `lab` is a key of that side.
+    assert lines == [2, 10, 13, 14, 25]
+
+
+def test_a_files_beginning_that_windows_writes(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + SMALLEST.replace("\n", "\r\n").encode())
+    assert presets.load(str(path)).name == "mine"
+
+
+KEYS = st.sampled_from(["sides", "common", "title", "workload", "knobs", "engine", "label", "x", "base_url"])
+VALUES = st.sampled_from(["1", '"a"', "[]", "{}", "[[1]]", "{en = 1}", "1e400", '"""\n[a]\n"""', "true"])
+LINES = (
+    st.builds("{} = {}".format, KEYS, VALUES) | st.builds("[{}]".format, KEYS) | st.builds("[[{}]]".format, KEYS)
+)
+
+
+@hypothesis.settings(max_examples=150, deadline=None, derandomize=True)
+@hypothesis.given(st.lists(LINES | st.text(max_size=8), max_size=8))
+def test_any_file_is_a_preset_or_refused(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    with contextlib.suppress(InvalidInput):
+        presets.load(str(path))
 
 
 def test_five_sides_are_too_many(write: Write) -> None:

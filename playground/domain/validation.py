@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, LiteralString, TypeVar, Union, get_args, get_origin
 
@@ -58,6 +58,31 @@ def validate(model: type[ModelT], values: Mapping[str, Any], where: Where) -> Mo
         refusal = _refusal(model, _first(error), where)
         # pydantic's own error is dropped: it contains an endpoint's address, in which a user may have put a key.
         raise refusal from None
+
+
+def refusals(
+    model: type[BaseModel], values: Mapping[str, Any], where_of: Callable[[Sequence[int | str]], Where]
+) -> list[InvalidInput]:
+    """All errors of `values` as a `model`, in the order of its fields. `where_of` a field's path: its place."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        members = [_member(model, details["loc"]) for details in errors]
+        # Of a union's members the one that understood most of the value, as for a single error.
+        deepest = sorted(range(len(errors)), key=lambda index: -len(errors[index]["loc"]))
+        chosen = {members[index][:-1]: members[index] for index in reversed(deepest)}
+        kept = [details for details, member in zip(errors, members, strict=True) if chosen[member[:-1]] == member]
+        return [_refusal(model, details, where_of(_walk(model, details["loc"])[0])) for details in kept]
+    return []
+
+
+def _member(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """An error's place as far as the first union member that was tried; all of it, where there is no union."""
+    for end in range(1, len(place) + 1):
+        if len(_walk(model, place[:end])[0]) < end:
+            return place[:end]
+    return (*place, "")
 
 
 def refused(message_id: LiteralString, field: str | None, **params: object) -> PydanticCustomError:

@@ -265,7 +265,8 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
 def card(preset: Preset, machine: Machine, locale: Locale) -> str:
     """A preset's description and requirements."""
     parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
-    parts.append(f"<p>{escape(preset.shows.in_locale(locale))}</p>")
+    if shows := preset.shows.in_locale(locale):
+        parts.append(f"<p>{escape(shows)}</p>")
     if needs := preset.needs.in_locale(locale):
         parts.append(f"<p>{escape(say('ui.needs', locale, what=needs))}</p>")
     if preset.gpu and not machine.gpus:

@@ -96,7 +96,6 @@ def as_preset(record: Run | Sweep) -> Preset:
         name=record.id,
         title=_localised("kept.title", id=record.id),
         shows=_localised("kept.shows", time=record.created_at.replace("T", " ")[:16]),
-        needs=Localised.model_validate({"en": "", "zh-CN": ""}),
         gpu=False,
         sides=case.sides,
         workload=case.workload,
