@@ -14,7 +14,7 @@ from .causes import CAUSES, SIGNALS, Cause
 from .log_lines import LONGEST_LINE
 from .pydantic_errors import refused_fields
 from .root import Weight, root_chain, root_first, weight
-from .stages import stage_message
+from .stages import ANSWERING, stage_message
 from .start_log import ANY_SIGN, SIGNS, StartLog, last_start, stage_in
 from .tracebacks import LoggedException
 
@@ -27,6 +27,10 @@ SIGN_LINES = 5
 MATCHED_LINE, MATCHED = 2_000, 12_000
 ERRORS = {index: re.compile(cause.error, re.MULTILINE) for index, cause in enumerate(CAUSES) if cause.error}
 FRAMES = {index: re.compile(cause.frames) for index, cause in enumerate(CAUSES) if cause.frames}
+WITHIN = re.compile(
+    r"(?<![\w.])(?P<kind>(?:\w{1,60}\.){0,8}(?:[A-Z]\w{0,60}(?:Error|Exception)|Exception|OutOfResources))"
+    r"(?:: |\()(?P<text>.+)"
+)
 # What pydantic puts around a message.
 AROUND = re.compile(r"^\s*(?:Value error|Assertion failed), | \[type=\w+, input.*$")
 
@@ -81,24 +85,23 @@ def examine(start: StartLog, exit_code: int | None) -> Diagnosis:
     chain = root_chain(start.tracebacks.chains)
     rank = Weight.WRAPPER if chain is None else weight(chain)
     exceptions = root_first(chain) if chain is not None else []
+    matched = _matched(start, exceptions) if rank < Weight.WRAPPER else None
     vague = None
     if rank < Weight.CONSEQUENCE:
-        matched = _matched(start, exceptions)
-        if matched is not None and not CAUSES[matched[0]].vague:
-            return matched[1]
-        vague = matched[1] if matched else None
         if matched is None:
             return _unrecognised(start, exceptions[0])
+        if not CAUSES[matched[0]].vague:
+            return matched[1]
+        vague = matched[1]
     lines = [(line.number, line.text) for line in start.loud]
     if vague is not None:
         lines += [pair for link in exceptions for pair in zip(link.numbers, link.lines, strict=True)]
-    if rank >= Weight.CONSEQUENCE:
+    else:
         lines += [(link.numbers[0], str(link)) for chain in start.tracebacks.chains for link in chain.exceptions]
-    return (
-        _by_line(start, lines, vague)
-        or vague
-        or _ended(start, exceptions if rank == Weight.CONSEQUENCE else [], exit_code)
-    )
+    told = _by_line(start, lines, vague)
+    if told is None and matched is not None:
+        told = matched[1]
+    return told or _ended(start, exceptions if rank == Weight.CONSEQUENCE else [], exit_code)
 
 
 def _matched(start: StartLog, exceptions: Sequence[LoggedException]) -> tuple[int, Diagnosis] | None:
@@ -188,14 +191,25 @@ def _ended(start: StartLog, exceptions: Sequence[LoggedException], exit_code: in
         wrapper = chains[0].exceptions[0]
         stopped = all(link.kind == "KeyboardInterrupt" for chain in chains for link in chain.exceptions)
         return Diagnosis("stopped" if stopped else "core_died", start.stage, {}, (wrapper.numbers[0],))
+    if start.stage != ANSWERING and (exception := _within_a_line(start)) is not None:
+        matched = _matched(start, [exception])
+        return matched[1] if matched is not None else _unrecognised(start, exception)
     errors = [line for line in start.loud if line.level and line.text.strip()]
-    if errors and start.stage != "answering":
+    if errors and start.stage != ANSWERING:
         line = errors[0]
         return Diagnosis("other", start.stage, {"detail": line.text.strip()[:QUOTED]}, (line.number,))
     if exit_code is None:
         return Diagnosis(None, start.stage)
     code = exit_code_text(exit_code) if signal_name(exit_code) else exit_code
     return Diagnosis("unknown", start.stage, {"code": code})
+
+
+def _within_a_line(start: StartLog) -> LoggedException | None:
+    """The first exception that a line quotes after words, or after the prefix of a program unknown here."""
+    for line in start.loud:
+        if match := WITHIN.search(line.text[:MATCHED_LINE]):
+            return LoggedException(match["kind"], [match["text"]], [line.number])
+    return None
 
 
 def _stage(start: StartLog, exception: LoggedException) -> str | None:

@@ -51,7 +51,7 @@ def explain(file: BinaryIO, name: str, most_bytes: int) -> Explanation:
     log = read_log(file, name, most_bytes)
     start = last_start(log.lines)
     diagnosis = examine(start, None)
-    if not start.failed and not start.known_lines and start.stage is None:
+    if diagnosis.cause is None and not start.known_lines and start.stage is None:
         raise InvalidInput("explain.no_log", where=name)
     return _explanation(start, diagnosis, log, name)
 

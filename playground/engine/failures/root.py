@@ -20,7 +20,7 @@ WRAPPER = re.compile(
 CONSEQUENCE = re.compile(
     r"\A(?:\w+\.)*(?:EOFError|BrokenPipeError|ConnectionResetError|ProcessLookupError)\b|: cancelled\Z"
     r"|Connection (?:closed|reset) by peer|remote process exit|RPC call to \w+ timed out"
-    r"|No such file or directory: '/psm_\w+'|Executor failed|Timed out waiting for engine"
+    r"|No such file or directory: '/psm_\w+'|Executor failed|Worker failed with error|Timed out waiting for engine"
 )
 
 

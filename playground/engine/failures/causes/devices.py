@@ -78,7 +78,8 @@ CAUSES = (
         r"|(?:no socket interface found|Bootstrap : no|socket(?:Start|Poll)Connect)"
         r"|connect\(\) timed out|wait timeout after \d+ms.{0,120}(?:TCPStore|store)"
         r"|ncclRemoteError|DistNetworkError.{0,120}(?:connect|reach)",
-        line=r"NCCL WARN .{0,120}(?:[Cc]onnect|[Ss]ocket|Bootstrap|no socket interface|[Tt]imed? ?out)",
+        line=r"NCCL WARN (?!.*(?:closed|reset) by).{0,120}"
+        r"(?:[Cc]onnect|[Ss]ocket|Bootstrap|no socket interface|[Tt]imed? ?out)",
     ),
     Cause(
         "nccl",

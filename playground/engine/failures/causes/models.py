@@ -10,7 +10,7 @@ CAUSES = (
     Cause(
         "gated",
         r"[Cc]annot access gated repo|GatedRepoError|trying to access a gated repo"
-        r"|not in the authorized list|403 (?:Client Error|Forbidden)",
+        r"|not in the authorized list|403 (?:Client Error|Forbidden).{0,200}(?:hf\.co|huggingface)",
         remedy_rules.no_draft,
     ),
     Cause("hub_busy", r"429 Client Error|[Tt]oo [Mm]any [Rr]equests.{0,200}(?:hf\.co|huggingface)"),

@@ -6,10 +6,14 @@ from playground.engine.failures import remedy_rules
 
 from .cause import Cause
 
-DRAFT_FILES = r"(?i:eagle|medusa|mtp|dflash|dspark|draft|spec_decode|speculator)[\w./]*\.py:\d+ "
+# In a traceback, the files of vLLM that run a drafter.
+DRAFT_FILES = r"(?:spec_decode/\w+(?:/\w+)*|(?:eagle|medusa|mtp|dflash|dspark|draft|speculator)\w*)\.py:\d+ "
+# Small sizes are numbers of requests or tokens, no widths.
+WIDTH = r"(?:[5-9]\d\d|\d{4,6})"
 SHAPES = (
-    r"mat1 and mat2 shapes cannot be multiplied.*|The size of tensor a \(\d+\) must match.*"
-    r"|shape mismatch.*|Sizes of tensors must match.*|.*size mismatch.*|expected .{0,80}size.{0,80}, got.*"
+    r"mat1 and mat2 shapes cannot be multiplied"
+    rf"|The (?:size|expanded size) of (?:the )?tensor (?:a )?\({WIDTH}\) must match .{{0,40}}\({WIDTH}\)"
+    rf"|Sizes of tensors must match .{{0,60}}Expected size {WIDTH} but got size {WIDTH}"
     r"|start \(\d+\) \+ length \(\d+\) exceeds dimension size \(\d+\)|Attempted to load weight .+"
 )
 
@@ -52,7 +56,7 @@ CAUSES = (
         r"\A(?:KeyError: .+|ValueError: (?:There is no module or parameter named"
         r"|Following weights were not initialized).*|AssertionError\b)",
         remedy_rules.other_draft,
-        frames=DRAFT_FILES + r"(?=.{0,120}load_weights)",
+        frames=DRAFT_FILES + r"load_(?:weights|model)\b",
     ),
     # Lengths and batches
     Cause(
