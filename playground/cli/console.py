@@ -62,7 +62,7 @@ def remedy_lines(run: Run) -> list[str]:
     """The remedy for each side that failed, and the settings to change."""
     lines: list[str] = []
     for side in run.sides:
-        if (remedy := remedy_of(side)) is not None:
+        if (remedy := remedy_of(side, run.machine)) is not None:
             lines.append(f"{side.label}: {say_message(remedy.advice)}")
             lines += [f"  - {say_message(change_label(change))}" for change in remedy.changes]
     return lines

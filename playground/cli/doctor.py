@@ -56,7 +56,13 @@ def examine(config: Config) -> list[Check]:
     gib = host.memory_bytes / 1024**3
     checks = [Check("ok", Message("doctor.cpu", {"cpu": host.cpu, "cores": len(host.cores), "gib": gib}))]
     checks += [
-        Check("ok", Message("doctor.gpu", {"index": g.index, "name": g.name, "gib": g.total_bytes / 1024**3}))
+        Check(
+            "ok",
+            Message(
+                "doctor.gpu",
+                {"index": g.index, "name": g.name, "gib": g.total_bytes / 1024**3, "abilities": g.abilities},
+            ),
+        )
         for g in host.gpus
     ]
     if not host.gpus:

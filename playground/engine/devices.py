@@ -13,6 +13,7 @@ from types import ModuleType
 import psutil
 
 from playground.domain.errors import InvalidInput
+from playground.domain.fit import card
 from playground.domain.spec.settings import EngineSettings
 
 from .nvml import opened
@@ -22,12 +23,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Gpu:
-    """One NVIDIA GPU as NVML reports it; memory in bytes."""
+    """One NVIDIA GPU as NVML reports it; memory in bytes. `capability`: its compute capability, as (9, 0)."""
 
     index: int
     name: str
     total_bytes: int
     free_bytes: int
+    capability: card.Capability | None = None
+
+    @property
+    def abilities(self) -> str:
+        """Its compute capability and what follows from that; "-" where it is unknown."""
+        if self.capability is None:
+            return "-"
+        return f"{self.capability[0]}.{self.capability[1]}: {card.abilities(self.capability)}"
+
+    def as_record(self) -> dict[str, object]:
+        """The GPU as plain JSON values, for the history."""
+        capability = {"capability": ".".join(map(str, self.capability))} if self.capability else {}
+        return {"name": self.name, "total_bytes": self.total_bytes, **capability}
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ class Machine:
             "cores": len(self.cores),
             "native_bf16": self.native_bf16,
             "memory_bytes": self.memory_bytes,
-            "gpus": [{"name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in self.gpus],
+            "gpus": [gpu.as_record() for gpu in self.gpus],
             "system": platform.platform(),
         }
 
@@ -169,4 +183,5 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     name = nvml.nvmlDeviceGetName(handle)
     decoded = name if isinstance(name, str) else name.decode()
-    return Gpu(index, decoded, int(memory.total), int(memory.free))
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Gpu(index, decoded, int(memory.total), int(memory.free), (int(major), int(minor)))

@@ -10,6 +10,7 @@ from playground.domain.message import Message
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 
+from . import card
 from .issue import Changes, FitIssue
 from .memory import CONTEXT_BYTES, GIB, SHARED_UTILIZATION, Device, Model, Need
 from .weights import ONLINE_BITS
@@ -43,7 +44,12 @@ def issues(
     need = need_of(settings)
     if need is None:
         return [FitIssue(Message("preflight.no_length"), "unknown")]
-    context_issues = [*_not_understood(models), *_too_long(settings, models[0])]
+    stored = [model.shape.quantization for model in models]
+    context_issues = [
+        *card.issues(settings, place.device.capability, place.device.name, stored),
+        *_not_understood(models),
+        *_too_long(settings, models[0]),
+    ]
     if alone := _alone(settings, models, place, need):
         return [*context_issues, replace(alone, remedies=remedies(settings, place, need_of))]
     beside = _beside(settings, place, need, before)
@@ -52,7 +58,8 @@ def issues(
 
 def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tuple[Changes, ...]:
     """The nearest settings that fit: one change if one is enough, else a shorter context beside another change."""
-    candidates = list(_changes(settings, place, need_of))
+    changes = _changes(settings, place, need_of)
+    candidates = [change for change in changes if card.allows(settings, change, place.device.capability)]
     fitting: list[Changes] = [(change,) for change in candidates if _fits(settings, (change,), need_of)]
     if not fitting:
         fitting += (

@@ -14,6 +14,7 @@ from typing import Literal
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 
+from .card import Capability
 from .kv_cache import kv_bytes, kv_element_bytes
 from .shape import FLOAT_BYTES, ModelShape
 from .weights import Tensor, weight_bytes
@@ -47,13 +48,15 @@ MAX_GRAPH_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where an engine runs. `free_bytes` is now; `kv_space_bytes`: what a CPU engine gets for its KV cache."""
+    """Where an engine runs. `free_bytes` is now; `kv_space_bytes`: what a CPU engine gets for its KV cache;
+    `capability`: a GPU's compute capability, where it is known."""
 
     kind: Literal["cpu", "cuda"]
     name: str
     total_bytes: int
     free_bytes: int
     kv_space_bytes: int = 0
+    capability: Capability | None = None
 
     @property
     def batch(self) -> tuple[int, int]:

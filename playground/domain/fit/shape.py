@@ -179,7 +179,7 @@ def _shape(config: Mapping[str, Any]) -> ModelShape:
     return ModelShape(
         layers=layer_count(text),
         hidden=hidden,
-        intermediate=size(first(text, INTERMEDIATE) or 4 * hidden),
+        intermediate=_widest(first(text, INTERMEDIATE) or 4 * hidden),
         heads=heads,
         kv_heads=kv_heads(family, text),
         head_dim=size(first(text, HEAD_DIM) or hidden // heads),
@@ -199,6 +199,11 @@ def _shape(config: Mapping[str, Any]) -> ModelShape:
         counted=family in COUNTED,
         unclear=tuple(dict.fromkeys(unclear)),
     )
+
+
+def _widest(value: Any) -> int:
+    """The size, or the largest of those that each layer has."""
+    return max(map(size, value)) if isinstance(value, list) else size(value)
 
 
 def _defaults(family: str, written: Mapping[str, Any]) -> dict[str, int]:

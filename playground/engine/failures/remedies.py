@@ -5,10 +5,12 @@ Nothing of this is stored: it follows from the stored problem and the stored set
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from playground.domain.fit import card
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
 from playground.domain.spec.change import Change
@@ -23,6 +25,9 @@ OTHER_RULES: dict[str, Rule] = {
     "settings.too_many_gpus": remedy_rules.available_gpus,
     "preflight.weights_too_big": remedy_rules.no_draft,
     "preflight.no_sequence": remedy_rules.shorter_sequence,
+    "preflight.card_bf16": remedy_rules.set_to("knobs.dtype", "float16"),
+    "preflight.card_backend": remedy_rules.back_to_default("attention_backend"),
+    "preflight.card_quantization": remedy_rules.back_to_default("quantization"),
     "preflight.together": remedy_rules.back_to_default("gpu_memory_utilization"),
     "preflight.heterogeneous_greedy": remedy_rules.set_to("speculation.draft_sample_method", None),
     **dict.fromkeys(
@@ -47,12 +52,20 @@ class Remedy:
     changes: tuple[Change, ...] = ()
 
 
-def remedy_of(side: SideRecord) -> Remedy | None:
-    """What to change after this side's problem; None if it has none, or if no change of settings helps."""
+def remedy_of(side: SideRecord, machine: Mapping[str, object]) -> Remedy | None:
+    """What to change after this side's problem; None if it has none, or if no change of settings helps.
+
+    `machine`: the run's, as it was recorded; what its cards can't do is not offered.
+    """
     problem, settings = side.problem, side.settings
     if problem is None or not isinstance(settings, EngineSettings):
         return None
-    changes = tuple(change for change in _changes(problem, settings) if _differs(change, settings))
+    weakest = card.weakest(machine)
+    changes = tuple(
+        change
+        for change in _changes(problem, settings)
+        if _differs(change, settings) and card.allows(settings, change, weakest)
+    )
     section, _, name = problem.message_id.partition(".")
     if section == "failure":
         return Remedy(Message(f"remedy.{name}", problem.params), changes)

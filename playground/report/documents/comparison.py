@@ -217,7 +217,7 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:
         "figures": side_figures_document(side_figures(side, run.measurement.limits if run.measurement else None)),
         "requests": [_request(trial.round, trace, locale) for trial in side.trials for trace in trial.requests],
         "problem": message_document(side.problem, locale),
-        "remedy": _remedy(side, locale),
+        "remedy": _remedy(run, side, locale),
     }
 
 
@@ -235,8 +235,8 @@ def _request(number: int, trace: RequestTrace, locale: Locale) -> RequestDocumen
     }
 
 
-def _remedy(side: SideRecord, locale: Locale) -> RemedyDocument | None:
-    remedy = remedy_of(side)
+def _remedy(run: Run, side: SideRecord, locale: Locale) -> RemedyDocument | None:
+    remedy = remedy_of(side, run.machine)
     if remedy is None:
         return None
     return {

@@ -180,7 +180,7 @@ def _device(config: Config, placement: Placement, host: Machine) -> Device:
         free = psutil.virtual_memory().available
         return Device("cpu", host.cpu, host.memory_bytes, free, config.cpu_kv_gib * GIB)
     gpu = min((gpu for gpu in host.gpus if gpu.index in placement.gpus), key=lambda gpu: gpu.total_bytes)
-    return Device("cuda", f"{gpu.name} ({placement})", gpu.total_bytes, gpu.free_bytes)
+    return Device("cuda", f"{gpu.name} ({placement})", gpu.total_bytes, gpu.free_bytes, capability=gpu.capability)
 
 
 def _attached(label: str) -> SideCheck:

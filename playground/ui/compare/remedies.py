@@ -37,7 +37,7 @@ def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message:
             run = followed.run if followed else await READERS.run(stored, host, str(event.run))
         except PlaygroundError as error:
             return {**same, message: alert(error, locale)}
-        if not isinstance(run, Run) or (remedy := remedy_of(run.sides[event.side])) is None:
+        if not isinstance(run, Run) or (remedy := remedy_of(run.sides[event.side], run.machine)) is None:
             return same
         change = remedy.changes[event.change]
         try:

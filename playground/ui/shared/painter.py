@@ -113,7 +113,7 @@ class Painter:
         problem = [say_message(side.problem, self._locale)] if side.problem else []
         if not problem and not lines:
             return None
-        remedy = remedy_of(side)
+        remedy = remedy_of(side, self._run.machine)
         changes = [say_message(change_label(change), self._locale) for change in remedy.changes] if remedy else []
         return {
             "lines": [*problem, *([say_message(remedy.advice, self._locale)] if remedy else []), *lines],

@@ -62,7 +62,7 @@ def test_a_real_failed_start(name: str) -> None:
     assert (failure.message_id, failure.params["stage"]) == (told["cause"], Message(told["stage"]))
     # No figure is missing.
     assert not re.search(r"(^| )-[ .,;)]", said(failure).replace(" - ", " "))
-    remedy = remedy_of(SideRecord("A", settings, problem=failure.as_message()))
+    remedy = remedy_of(SideRecord("A", settings, problem=failure.as_message()), {})
     assert remedy is not None
     assert said(remedy.advice)
     changes = [[change.key, "default" if change.value is None else change.value] for change in remedy.changes]

@@ -39,7 +39,7 @@ NGRAM = EngineSettings(target="t", speculation=Ngram(num_speculative_tokens=3, m
 
 
 def failed(message_id: str, settings: EngineSettings, **params: object) -> Remedy:
-    remedy = remedy_of(SideRecord("A", settings, problem=Message(message_id, params)))
+    remedy = remedy_of(SideRecord("A", settings, problem=Message(message_id, params)), {})
     assert remedy is not None
     return remedy
 
@@ -49,8 +49,8 @@ def out_of_memory(stage: str, settings: EngineSettings, **figures: object) -> li
 
 
 def test_no_problem_no_remedy() -> None:
-    assert remedy_of(SideRecord("A", DRAFTED)) is None
-    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("stream.cut"))) is None
+    assert remedy_of(SideRecord("A", DRAFTED), {}) is None
+    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("stream.cut")), {}) is None
 
 
 def test_memory_of_a_gpu_by_stage() -> None:
@@ -107,7 +107,7 @@ def test_a_start_that_hung() -> None:
 
 def test_a_draft_that_cannot_be_had() -> None:
     assert failed("model.gated", DRAFTED, name="d").changes == (Change("speculation", "off"),)
-    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("model.gated", {"name": "t"}))) is None
+    assert remedy_of(SideRecord("A", DRAFTED, problem=Message("model.gated", {"name": "t"})), {}) is None
 
 
 @pytest.mark.parametrize("name", sorted(BY_NAME.keys() - {"timeout"}))
@@ -134,7 +134,7 @@ def test_a_run_from_the_history_has_its_remedy(tmp_path: Path) -> None:
     history.finish(run)
     stored = history.get("r")
     assert stored is not None
-    assert remedy_of(stored.sides[0]) == remedy_of(run.sides[0])
+    assert remedy_of(stored.sides[0], stored.machine) == remedy_of(run.sides[0], run.machine)
 
 
 @pytest.mark.parametrize("locale", LOCALES)

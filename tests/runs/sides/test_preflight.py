@@ -299,7 +299,7 @@ async def test_a_hopeless_start_is_refused(
     assert named(problem) == message_ids
     assert comparison.run.problem is not None
     assert comparison.run.problem.params["side"] == "B"
-    remedy = remedy_of(comparison.run.sides[1])
+    remedy = remedy_of(comparison.run.sides[1], {})
     assert (remedy is not None and remedy.changes != ()) == mended
     for locale in LOCALES:
         assert say_message(problem, locale) in say_message(comparison.run.problem, locale)
