@@ -14,6 +14,9 @@ from playground.domain.errors import InvalidInput
 from .notes import Notes
 
 MOST_FILLED = 100_000
+OPENS = ("if", "for", "while", "until", "case", "select")
+CLOSES = ("fi", "done", "esac")
+TESTS = ("[", "[[", "test")
 SETS = ("export", "declare", "local", "readonly", "set")
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 # PowerShell's.
@@ -111,6 +114,9 @@ class _Reader:
         self._filled = 0
         self._unclosed = False
         self._command_at = 0
+        # How many conditions and loops are open, and whether the command before decides on this one.
+        self._depth = 0
+        self._depends = False
 
     def begins_with_option(self) -> bool:
         """Whether the command that is being read has no program."""
@@ -128,6 +134,8 @@ class _Reader:
                     command.aside.append("&")
                 command.ends_line = match[0] == "\n"
                 self._remember(command)
+                tests = bool(command.words) and command.words[0].text in TESTS
+                self._depends = match[0] == "||" or (match[0] == "&&" and tests)
                 yield command
                 if match[0] == "\n":
                     self._read_bodies()
@@ -155,9 +163,15 @@ class _Reader:
         return self._at > start
 
     def _remember(self, command: Command) -> None:
-        """Variables of a command that only sets them hold for those that follow."""
-        if not command.words or command.words[0].text in SETS:
-            self._variables |= command.assigned
+        """Variables of a command that only sets them hold for those that follow: without a value where it depends
+        on a condition."""
+        first = command.words[0].text if command.words else ""
+        self._depth += (first in OPENS) - (first in CLOSES)
+        if first and first not in SETS:
+            return
+        for name, value in command.assigned.items():
+            depends = self._depth > 0 or self._depends
+            self._variables[name] = [Word(f"${name}", f"${name}")] if depends else value
 
     def _redirected(self, command: Command) -> bool:
         if match := HEREDOC.match(self._text, self._at):
@@ -302,7 +316,7 @@ class _Reader:
             self._at += 1
         elif match := VARIABLE.match(self._text, start):
             self._at = match.end()
-            value = self._value(word, match["bare"] or match["braced"] or match["dos"])
+            value = self._value(word, match[match.lastgroup or 0])
             if value is not None:
                 word.fill(value, quoted)
                 return True

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+import tomllib
 import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.paths import ROOT
 
 from playground.domain.errors import InvalidInput
 from playground.domain.vllm_cli import paste
@@ -61,11 +63,27 @@ PIECES = [
     ),
     *("\x1b[31m", "\x00", "\u00a0", "\ud800", "\u6c49"),
 ]
-TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map("".join)
+CASES = [
+    case["text"]
+    for path in sorted((ROOT / "tests" / "cases" / "paste").glob("*.toml"))
+    for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
+]
+MADE_UP = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map("".join)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """What somebody pasted, with pieces lost and others in their place."""
+    text = draw(st.sampled_from(CASES))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        piece = draw(st.sampled_from([*PIECES, "${}", '${}"', *CASES[:20]]))
+        text = text[:start] + piece + text[start + draw(st.integers(0, 12)) :]
+    return text
 
 
 @settings(max_examples=400, derandomize=True, deadline=None)
-@given(TEXTS)
+@given(MADE_UP | damaged())
 def test_any_text(text: str) -> None:
     try:
         pasted = paste.read(text)
