@@ -16,7 +16,7 @@ from .pydantic_errors import refused_fields
 from .root import Weight, root_chain, root_first, weight
 from .stages import ANSWERING, stage_message
 from .start_log import ANY_SIGN, SIGNS, StartLog, last_start, stage_in
-from .tracebacks import LoggedException
+from .tracebacks import Chain, LoggedException
 
 TAIL_LINES = 30
 # Of an exception's text a sentence quotes so much.
@@ -82,14 +82,17 @@ def figures_of(start: StartLog) -> dict[str, object]:
 def examine(start: StartLog, exit_code: int | None) -> Diagnosis:
     """The cause by the root exception; where there is none, or it says only where it was raised, by other lines;
     then by the exit code (None: not known)."""
-    chain = root_chain(start.tracebacks.chains)
+    # A request that failed does not explain why an engine has ended.
+    chains = [chain for chain in start.tracebacks.chains if exit_code is None or chain.fatal or not chain.request]
+    chain = root_chain(chains)
     rank = Weight.WRAPPER if chain is None else weight(chain)
     exceptions = root_first(chain) if chain is not None else []
     matched = _matched(start, exceptions) if rank < Weight.WRAPPER else None
     vague = None
     if rank < Weight.CONSEQUENCE:
         if matched is None:
-            return _unrecognised(start, exceptions[0])
+            cause = "request_failed" if rank == Weight.REQUEST else "other"
+            return replace(_unrecognised(start, exceptions[0]), cause=cause)
         if not CAUSES[matched[0]].vague:
             return matched[1]
         vague = matched[1]
@@ -97,11 +100,11 @@ def examine(start: StartLog, exit_code: int | None) -> Diagnosis:
     if vague is not None:
         lines += [pair for link in exceptions for pair in zip(link.numbers, link.lines, strict=True)]
     else:
-        lines += [(link.numbers[0], str(link)) for chain in start.tracebacks.chains for link in chain.exceptions]
+        lines += [(link.numbers[0], str(link)) for chain in chains for link in chain.exceptions]
     told = _by_line(start, lines, vague)
     if told is None and matched is not None:
         told = matched[1]
-    return told or _ended(start, exceptions if rank == Weight.CONSEQUENCE else [], exit_code)
+    return told or _ended(start, chains, exceptions if rank == Weight.CONSEQUENCE else [], exit_code)
 
 
 def _matched(start: StartLog, exceptions: Sequence[LoggedException]) -> tuple[int, Diagnosis] | None:
@@ -180,11 +183,12 @@ def _by_line(start: StartLog, lines: Sequence[tuple[int, str]], vague: Diagnosis
 ENDS = frozenset(("killed", "crashed", "stopped", "illegal_instruction", "bus_error", "dependency"))
 
 
-def _ended(start: StartLog, exceptions: Sequence[LoggedException], exit_code: int | None) -> Diagnosis:
+def _ended(
+    start: StartLog, chains: Sequence[Chain], exceptions: Sequence[LoggedException], exit_code: int | None
+) -> Diagnosis:
     """What is left to say where neither an exception nor a line tells the cause."""
     if exceptions:
         return _unrecognised(start, exceptions[0])
-    chains = start.tracebacks.chains
     if exit_code in SIGNALS:
         return Diagnosis(SIGNALS[exit_code], start.stage, {"code": exit_code_text(exit_code)})
     if chains:

@@ -36,8 +36,10 @@ PREFIX = re.compile(
             # systemd's journal, syslog
             r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})? \S{1,80} [\w./@-]{1,80}(?:\[\d{1,10}\])?: ",
             r"[\w.-]{1,60} [\w.@-]{1,60}\[\d{1,10}\]: ",
-            # docker compose
-            r"(?P<service>[A-Za-z][\w.-]{0,80}) {1,40}\| ?",
+            # docker compose, podman, pm2
+            r"\[?(?P<service>[A-Za-z][\w.-]{0,80})\]? {1,40}\| ?|\d{1,3}\|[\w.-]{1,80} {1,40}\| ?",
+            # a time by itself
+            r"\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\]\n]{0,20}\] |\[?\d\d:\d\d:\d\d(?:[.,]\d{1,6})?\]? ",
             # torchrun, MPI, Slurm
             r"\[(?P<rank>(?:rank|default)\d{1,4})\]: ?|\[\d{1,4},\d{1,4}\]<std(?:out|err)>: ?|\d{1,3}: ",
             # a quotation, or a block that a paste has indented
@@ -52,8 +54,9 @@ JOINED = re.compile(
     r"(?:\([^()\n]{0,80}pid=\d{1,10}\) )?(?:INFO|WARNING|ERROR) "
     r"\d\d-\d\d \d\d:\d\d:\d\d \[?[^\s\]]{1,100}:\d{1,6}\]"
 )
-# The field of a line of JSON that holds what was printed.
-JSON_FIELDS = ("log", "message", "msg", "textPayload", "text")
+# The fields of a line of JSON that hold what was printed.
+JSON_FIELDS = ("log", "message", "msg", "textPayload", "exc_info")
+MOST_JSON_LINES = 200
 
 
 @dataclass(slots=True)
@@ -78,13 +81,13 @@ def log_lines(lines: Iterable[tuple[int, str]]) -> Iterator[LogLine]:
 
 
 def _states(line: str) -> list[str]:
+    if line.startswith("{") and (text := _json_text(line)):
+        return [part[:LONGEST_LINE] for part in text.split("\n")[:MOST_JSON_LINES]]
     if len(line) > LONGEST_LINE:
         tail = line[-LONGEST_LINE:] if "\r" in line else ""
         line = f"{line[:LONGEST_LINE]}\r{tail}" if tail else line[:LONGEST_LINE]
     if "\x1b" in line or "\0" in line:
         line = TERMINAL.sub("", line)
-    if line.startswith("{") and (text := _json_text(line)):
-        line = text
     states = line.rstrip("\r\n").split("\r")
     if len(states) > 2 * KEPT_STATES:
         states = [*states[:KEPT_STATES], *states[-KEPT_STATES:]]
@@ -102,8 +105,9 @@ def _json_text(line: str) -> str:
         values = json.loads(line)
     except (ValueError, RecursionError):
         return ""
-    texts = (values.get(field) for field in JSON_FIELDS) if isinstance(values, dict) else ()
-    return next((text for text in texts if isinstance(text, str)), "")
+    fields = [values.get(name) for name in JSON_FIELDS] if isinstance(values, dict) else []
+    texts = [text for text in fields if isinstance(text, str)]
+    return "\n".join(texts).rstrip()
 
 
 def _log_line(number: int, text: str) -> LogLine:

@@ -25,6 +25,8 @@ SIGNS = {cause: re.compile(cause.line, re.MULTILINE) for cause in CAUSES if caus
 ANY_SIGN = re.compile(
     "|".join(re.sub(r"\(\?P<\w+>", "(?:", sign.pattern) for sign in SIGNS.values()), re.MULTILINE
 )
+# Source in a traceback that was cut contains messages without their values; what describes a pod is indented, too.
+CODE = re.compile(r" {4}(?!\s*[A-Z][\w ]{0,30}: )")
 # Signs stand beside an exception or at the end of a process.
 KEPT_LINES = 2_000
 
@@ -57,7 +59,7 @@ class StartLog:
         self.known_lines += bool(line.level)
         if self.stage != ANSWERING:
             self._follow(line)
-        if self.tracebacks.read(line) or line.level in QUIET or not line.text or line.text.startswith("    "):
+        if self.tracebacks.read(line) or line.level in QUIET or not line.text or CODE.match(line.text):
             return
         (self._first if len(self._first) < KEPT_LINES else self._last).append(line)
 

@@ -31,7 +31,8 @@ CAUSED = "The above exception was the direct cause of the following exception"
 HANDLING = "During handling of the above exception, another exception occurred"
 # vLLM says so right before the exception that ended a process.
 FATAL = re.compile(
-    r"failed to start|fatal error|hit an exception|WorkerProc failed|Error executing method|RayWorkerProc failed"
+    r"failed to start|fatal error|background task failed|hit an exception|WorkerProc failed|RayWorkerProc failed"
+    r"|Error executing method"
 )
 GROUP = re.compile(r"[ ]*[|+](?:-[-+ \d.]{3,80}| )?")
 # Raw lines of other writers end an exception's text.
@@ -89,6 +90,8 @@ class _Stream:
     relation: str | None = None
     fatal: bool = False
     ignored: bool = False
+    # Of a request: the server says so before the traceback.
+    request: bool = False
     group: bool = False
     strange: int = 0
     # Pastes lose the indentation: then the line after a frame is its code.
@@ -175,14 +178,18 @@ class Tracebacks:
         kind = match["kind"]
         exception = LoggedException(kind, [match["text"] or ""], [line.number], stream.frames, stream.frame_number)
         if stream.chain is None:
-            stream.chain = Chain(stream.fatal, self._serving and not ENGINE.search(line.stream))
+            stream.chain = Chain(stream.fatal, self._serving and (stream.request or self._of_request(line)))
             if not stream.ignored and len(self.chains) < MOST_CHAINS:
                 self.chains.append(stream.chain)
         stream.chain.links.append((exception, stream.relation == HANDLING))
         if len(stream.chain.links) > MOST_LINKS:
             del stream.chain.links[MOST_LINKS // 2]
         stream.state, stream.frames, stream.relation = "text", [], None
-        stream.fatal = stream.ignored = False
+        stream.fatal = stream.ignored = stream.request = False
+
+    def _of_request(self, line: LogLine) -> bool:
+        """Whether a server has logged the exception; one that it did not catch ends it."""
+        return bool(line.level) and ENGINE.search(line.stream) is None
 
     def _in_text(self, stream: _Stream, line: LogLine, text: str) -> bool:
         """Further lines of an exception's text; a logger repeats its prefix before each."""
@@ -219,6 +226,7 @@ class Tracebacks:
         if text.startswith("Exception ignored in"):
             stream.ignored = True
             return True
+        stream.request = stream.request or "Exception in ASGI application" in text
         match = ALONE.match(text)
         if match:
             if stream.relation is None:

@@ -36,6 +36,9 @@ CATALOGUE = set(BY_NAME)
 CORE = "(EngineCore_DP0 pid=42) ERROR 11-29 18:00:00 [core.py:708] "
 
 
+TRACEBACK = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "ValueError: no such part"]
+
+
 def lines_of(name: str) -> list[str]:
     return (LOGS / f"{name}.log").read_text(encoding="utf-8").splitlines()
 
@@ -143,6 +146,12 @@ def test_the_first_of_several_errors_is_the_cause() -> None:
 def test_the_stage_in_which_a_serving_engine_died() -> None:
     log = ["INFO: Application startup complete.", f"{CORE}torch.OutOfMemoryError: CUDA out of memory."]
     assert "while answering requests" in said(diagnose(log, 1, "e.log"))
+
+
+def test_a_request_that_failed_is_no_reason_to_end() -> None:
+    log = ["INFO:     Application startup complete.", "ERROR:    Exception in ASGI application", *TRACEBACK]
+    assert diagnose(log, 1, "e.log").message_id == "failure.unknown"
+    assert diagnose(log, 137, "e.log").message_id == "failure.killed"
 
 
 def test_the_tail_is_short() -> None:

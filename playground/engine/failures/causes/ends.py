@@ -39,6 +39,8 @@ CAUSES = (
     ),
     # An exception that is none of the others.
     Cause("other"),
+    # A server goes on after it.
+    Cause("request_failed"),
     Cause(
         "stopped", line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
     ),
