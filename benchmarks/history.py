@@ -51,6 +51,10 @@ def main(runs: int, requests: int) -> None:
         while history.index():
             slowest, before = max(slowest, time.perf_counter() - before), time.perf_counter()
         print(f"{'search index built':<32}{before - began:>10.1f} s, a batch at most {slowest:.2f} s")
+        began = time.perf_counter()
+        while history.summarise():
+            pass
+        print(f"{'results noted':<32}{time.perf_counter() - began:>10.1f} s")
         print(f"{'with the index':<32}{_mib(path):>10} MiB")
         print(f"\n{'':<32}{'median ms':>10}{'p95 ms':>10}{'lines':>8}")
         for name, ask in queries(history, draw, vocabulary).items():
@@ -74,8 +78,8 @@ def queries(history: History, draw: random.Random, vocabulary: list[str]) -> dic
     def rare() -> str:
         return vocabulary[draw.randrange(WORDS // 2, WORDS)]
 
-    def search(**filters: Callable[[], str]) -> Callable[[], list[object]]:
-        return lambda: list(history.summaries(**{name: value() for name, value in filters.items()}))
+    def search(**filters: Callable[[], object]) -> Callable[[], list[object]]:
+        return lambda: list(history.summaries(**{name: value() for name, value in filters.items()}))  # type: ignore[arg-type]
 
     return {
         "first page": search(),
@@ -93,7 +97,15 @@ def queries(history: History, draw: random.Random, vocabulary: list[str]) -> dic
         "text, model and preset": search(
             text=common, model=lambda: "model-1", preset=lambda: draw.choice(PRESETS)
         ),
-        "presets to choose from": lambda: list(history.presets()),
+        "most tokens a second": search(order=lambda: "rate"),
+        "most tokens, of a text": search(order=lambda: "rate", text=common),
+        "a machine": search(machine=lambda: "x"),
+        "a machine and a text": search(machine=lambda: "x", text=common),
+        "a verdict that none has": search(verdict=lambda: "faster"),
+        "starred, of a text": search(starred=lambda: True, text=common),
+        "page 1000": search(offset=lambda: 50_000, limit=lambda: 51),
+        "machines to choose from": lambda: list(history.values("machine")),
+        "presets to choose from": lambda: list(history.values("preset")),
         "earlier starts of engines": lambda: list(history.start_seconds("cpu")),
     }
 

@@ -107,7 +107,7 @@ class Host:
             more = False
             if self.pool.holder is None:
                 try:
-                    more = await WRITERS.run(self.history.index)
+                    more = await WRITERS.run(self._kept)
                     problem = ""
                 except PlaygroundError as error:
                     if say_message(error) != problem:
@@ -117,6 +117,11 @@ class Host:
                     logger.exception("the search index stands still")
                     return
             await asyncio.sleep(INDEX_PAUSE_S if more else INDEX_INTERVAL_S)
+
+    def _kept(self) -> bool:
+        """A batch of what is done to the history after runs have ended; whether there may be more."""
+        history = self.history
+        return history.index() or history.summarise() or history.purge()
 
     async def close(self) -> None:
         """Stop every run, and end every engine and helper: at most JOBS_S + ENGINES_S + 2 * LAST_S seconds."""

@@ -2,7 +2,9 @@
 
 from playground.workers import Workers
 
-from .history import History
+from .history import History, Listed
+from .results import Result
+from .search import Filters
 from .summaries import Summary
 from .unreadable import readable
 
@@ -10,4 +12,4 @@ from .unreadable import readable
 READERS = Workers("history-reader", 4, waiting=128)
 WRITERS = Workers("history-writer", 2)
 
-__all__ = ["READERS", "WRITERS", "History", "Summary", "readable"]
+__all__ = ["READERS", "WRITERS", "Filters", "History", "Listed", "Result", "Summary", "readable"]

@@ -1,8 +1,8 @@
 """Conversations, each stored once however many requests sent it.
 
 Requests refer to a conversation by number. Those of older databases hold its text themselves and keep it: moving
-gigabytes would take minutes in which the history can't be used. Nothing here counts references, since the history
-deletes no run.
+gigabytes would take minutes in which the history can't be used. Nothing here counts references: pruning removes
+those that no request refers to.
 """
 
 from __future__ import annotations

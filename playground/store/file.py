@@ -75,6 +75,14 @@ class DatabaseFile:
             yield db
 
     @contextmanager
+    def maintaining(self) -> Iterator[Database]:
+        """A connection without a transaction, which checks no foreign keys."""
+        self.open()
+        with self._explained(WRITE_TIMEOUT_S), self._connection(WRITE_TIMEOUT_S) as db:
+            db.conn.execute("PRAGMA foreign_keys=OFF")
+            yield db
+
+    @contextmanager
     def _connection(self, timeout_s: float) -> Iterator[Database]:
         # SQLite makes no file by itself: others could read it.
         address = f"{self._path.absolute().as_uri()}?mode=rw"

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import Literal
 
 from sqlite_utils import Database
+from typing_extensions import Unpack
 
-from playground.domain.errors import WorkFailed
+from playground import private_files
+from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import RequestTrace
 from playground.domain.sweep.record import PointRecord, Sweep
 
-from . import conversations, rows, search, summaries
+from . import conversations, removal, results, rows, search, summaries
 from .file import DatabaseFile
 from .messages import message_text
+from .results import Result
+from .search import Filters
 from .summaries import Summary
 from .unreadable import readable
 
 ALREADY_ALONE = nullcontext()
+SUMMARISE_S = 0.1
+PRUNED_AT_ONCE = 20
+Listed = Literal["preset", "machine", "version"]
 
 
 class History:
@@ -54,6 +63,7 @@ class History:
     def finish(self, run: Run) -> None:
         """Write the run and its sides as they ended, with everything that is not saved yet: all of it, if the
         history could not be used before."""
+        values = results.values_of(run)
         with self._file.writing() as db:
             db.table("runs").upsert(rows.run_row(run), pk="id")
             search.add_entry(db, run.id, run.sweep_id, run.preset)
@@ -63,6 +73,7 @@ class History:
                     _write_trial(db, run.id, position, trial, _unsaved(db, run.id, position, trial))
                 samples = (rows.sample_row(run.id, position, sample) for sample in side.samples)
                 db.table("samples").upsert_all(samples, pk=("run_id", "position", "ms"))
+            results.write(db, run.id, values)
 
     def give_up(self, run_id: str, problem: Message) -> None:
         """Mark a run that could not be written as failed, with the reason. What was saved before stays."""
@@ -80,11 +91,14 @@ class History:
             return int(marked.rowcount)
         return None
 
-    def summaries(self, *, text: str = "", model: str = "", preset: str = "", limit: int = 200) -> list[Summary]:
-        """The last runs and sweeps, newest first. `text` is looked for in prompts and answers, `model` among
-        targets and drafts. Runs that are points of a sweep are not listed: the sweep is."""
+    def summaries(self, *, limit: int = 200, offset: int = 0, **filters: Unpack[Filters]) -> list[Summary]:
+        """Runs and sweeps, by default the last first. Runs that are points of a sweep are not listed: the sweep
+        is."""
         with self._file.reading() as db:
-            return summaries.lines(db, search.listed(db, text, model, preset, limit))
+            lines = summaries.lines(db, search.listed(db, filters, limit, offset))
+        if filters.get("order", "newest") == "newest":
+            lines.sort(key=lambda line: (line.created_at, line.id), reverse=True)
+        return lines
 
     def search_limits(self, *, text: str = "", model: str = "") -> Message | None:
         """What such a search does not find; None if it finds everything."""
@@ -101,10 +115,97 @@ class History:
                 search.index(db, batch)
         return bool(batch)
 
-    def presets(self) -> list[str]:
+    def summarise(self) -> bool:
+        """Note the results of some runs and sweeps that are over, for about a tenth of a second. Returns whether
+        there was any: then there may be more."""
+        ended = time.monotonic() + SUMMARISE_S
+        summarised = False
+        while time.monotonic() < ended:
+            with self._file.reading() as db:
+                saved_id = results.to_summarise(db)
+            if saved_id is None:
+                break
+            self._summarise(saved_id)
+            summarised = True
+        return summarised
+
+    def _summarise(self, saved_id: str) -> None:
+        values = results.NONE
+        try:
+            record = self.sweep(saved_id) or self.get(saved_id)
+            with readable(saved_id):
+                values = results.values_of(record) if record else results.NONE
+        except WorkFailed as error:
+            if error.message_id != "history.unreadable":
+                raise
+        with self._file.writing() as db:
+            results.write(db, saved_id, values)
+
+    def annotate(self, saved_id: str, *, star: bool, tags: str, note: str) -> None:
+        """Set what people add to a run or sweep. `tags` are words; too long texts are cut."""
+        with self._file.writing() as db:
+            results.annotate(db, saved_id, star, tags, note)
+
+    def result(self, saved_id: str) -> Result:
+        """What the list says of a run or sweep."""
         with self._file.reading() as db:
-            query = "SELECT DISTINCT preset FROM entries WHERE preset IS NOT NULL ORDER BY preset"
-            return [row["preset"] for row in db.query(query)]
+            return next(map(Result.of_entry, db.query("SELECT * FROM entries WHERE id = ?", [saved_id])), Result())
+
+    def delete(self, saved_id: str) -> bool:
+        """Take a run or sweep that is over off the list; returns whether there is one. It is removed for good an
+        hour later."""
+        with self._file.writing() as db:
+            return removal.hide(db, saved_id)
+
+    def undelete(self, saved_id: str) -> bool:
+        """Undo it; returns whether it could be undone."""
+        with self._file.writing() as db:
+            return removal.restore(db, saved_id)
+
+    def purge(self) -> bool:
+        """Remove for good one of those that were deleted an hour ago or earlier. Returns whether there was any."""
+        with self._file.writing() as db:
+            outlived = removal.outlived(db)
+            removal.remove(db, outlived)
+        return bool(outlived)
+
+    def prune(self, *, before: str | None = None, most_bytes: int | None = None) -> int:
+        """Remove for good what began before that time (ISO), and then the oldest until the database takes no more
+        than that, and give the space back. What has a star stays. Returns how many were removed. Takes minutes for
+        gigabytes; others can use the database, but for the end."""
+        removed = 0
+        while batch := self._pruned(before, most_bytes):
+            removed += batch
+        with self._file.maintaining() as db:
+            removal.remove_unsent(db)
+            db.conn.execute("VACUUM")
+        return removed
+
+    def _pruned(self, before: str | None, most_bytes: int | None) -> int:
+        with self._file.writing() as db:
+            chosen = removal.oldest(db, PRUNED_AT_ONCE, before) if before else []
+            if not chosen and most_bytes is not None and removal.used_bytes(db) > most_bytes:
+                chosen = removal.oldest(db, PRUNED_AT_ONCE)
+            removal.remove(db, chosen)
+            return len(chosen)
+
+    def backup(self, path: Path) -> None:
+        """Write a copy of the whole database, as it is at this moment, while others use it. Raises InvalidInput if
+        there is a file already, or none can be made."""
+        try:
+            # SQLite itself would make one that others can read.
+            private_files.fresh_file(path, replace=False).close()
+        except OSError as error:
+            detail = error.strerror or str(error)
+            raise InvalidInput("history.no_backup", path=str(path), detail=detail) from error
+        with self._file.maintaining() as db:
+            db.conn.execute("VACUUM INTO ?", [str(path)])
+
+    def values(self, column: Listed) -> list[str]:
+        """The different values of a column of the list."""
+        with self._file.reading() as db:
+            query = f"SELECT DISTINCT {column} FROM entries WHERE {column} IS NOT NULL ORDER BY {column}"
+            return [value for (value,) in db.conn.execute(query)]
 
     def settings(self, saved_id: str) -> Run | Sweep | None:
         """A run or a sweep without its trials, samples and points, which is quick; None without one of that id."""
@@ -150,8 +251,10 @@ class History:
 
     def finish_sweep(self, sweep: Sweep) -> None:
         """Write how the sweep ended, with its points."""
+        values = results.values_of(sweep)
         with self._file.writing() as db:
             _write_sweep(db, sweep)
+            results.write(db, sweep.id, values)
 
     def sweep(self, sweep_id: str) -> Sweep | None:
         """The sweep with all its points' runs, or None if there is none of that id. The run of a point that can't

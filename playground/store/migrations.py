@@ -190,3 +190,40 @@ def search(db: Database) -> None:
         " UNION ALL SELECT id, id, preset, created_at FROM sweeps) ORDER BY created_at",
     ):
         db.conn.execute(statement)
+
+
+@migrations(name="011_results")
+def results(db: Database) -> None:
+    """What came out, for lists, sorting and filters; what people add to it; when it was deleted. Earlier runs'
+    results are filled in later, a few at a time: see `results.py`."""
+    for column in (
+        "summarised INTEGER NOT NULL DEFAULT 0",
+        "rates TEXT",
+        "rate FLOAT",
+        "verdict TEXT",
+        "side TEXT",
+        "speed_up FLOAT",
+        "low FLOAT",
+        "high FLOAT",
+        "machine TEXT",
+        "version TEXT",
+        "star INTEGER NOT NULL DEFAULT 0",
+        "tags TEXT NOT NULL DEFAULT ''",
+        "note TEXT NOT NULL DEFAULT ''",
+        "deleted_at FLOAT",
+    ):
+        db.conn.execute(f"ALTER TABLE entries ADD COLUMN {column}")
+    for statement in (
+        # A point's result is its sweep's.
+        "UPDATE entries SET summarised = 1 WHERE id != listed",
+        "CREATE INDEX entries_to_summarise ON entries (number) WHERE summarised = 0",
+        "CREATE INDEX entries_listed ON entries (listed)",
+        "CREATE INDEX entries_speed_up ON entries (speed_up) WHERE speed_up IS NOT NULL",
+        "CREATE INDEX entries_rate ON entries (rate) WHERE rate IS NOT NULL",
+        "CREATE INDEX entries_verdict ON entries (verdict) WHERE verdict IS NOT NULL",
+        "CREATE INDEX entries_machine ON entries (machine) WHERE machine IS NOT NULL",
+        "CREATE INDEX entries_version ON entries (version) WHERE version IS NOT NULL",
+        "CREATE INDEX entries_star ON entries (star) WHERE star = 1",
+        "CREATE INDEX entries_deleted ON entries (deleted_at) WHERE deleted_at IS NOT NULL",
+    ):
+        db.conn.execute(statement)

@@ -12,9 +12,11 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 from sqlite_utils import Database
+from typing_extensions import TypedDict
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
@@ -45,6 +47,10 @@ OVER = (
     " ORDER BY number DESC LIMIT ?"
 )
 
+# Of a search that finds more, the newest are ordered by a figure.
+MOST_SORTED = 5000
+Order = Literal["newest", "speed_up", "rate"]
+
 # A part of a WHERE clause, with its values.
 Condition = tuple[str, list[Any]]
 
@@ -70,24 +76,80 @@ def add_entry(db: Database, saved_id: str, sweep_id: str | None, preset: str | N
     db.conn.execute(statement, [saved_id, sweep_id or saved_id, preset])
 
 
-def listed(db: Database, text: str, model: str, preset: str, limit: int) -> list[str]:
-    """The ids of runs and sweeps, those that began last first. Raises InvalidInput for a text or model that is too
-    long."""
+class Filters(TypedDict, total=False):
+    """What a list is limited to, and its order. `text` is looked for in prompts and answers, `model` among targets
+    and drafts; `tag` is one word of the tags; a line needs a figure to be ordered by it."""
+
+    text: str
+    model: str
+    preset: str
+    machine: str
+    version: str
+    verdict: str
+    tag: str
+    starred: bool
+    order: Order
+
+
+def listed(db: Database, filters: Filters, limit: int, offset: int = 0) -> list[str]:
+    """The ids of runs and sweeps, by default those that began last first. Raises InvalidInput for a text or model
+    that is too long."""
+    order, searched = filters.get("order", "newest"), filters.get("text") or filters.get("model")
+    if order == "newest":
+        return list(islice(_newest_first(db, filters), offset, offset + limit))
+    conditions = _of_lines(filters)
+    if searched:
+        ids = json.dumps(list(islice(_newest_first(db, filters), MOST_SORTED)))
+        conditions = [("id IN (SELECT value FROM json_each(?))", [ids])]
+    if filters.get("preset"):
+        conditions.append(("preset = ?", [_storable(filters["preset"])]))
+    where = " AND ".join(["deleted_at IS NULL", f"{order} IS NOT NULL", *(sql for sql, _ in conditions)])
+    values = [value for _, bound in conditions for value in bound]
+    query = f"SELECT id FROM entries WHERE {where} ORDER BY {order} DESC LIMIT ? OFFSET ?"
+    return [saved_id for (saved_id,) in db.conn.execute(query, [*values, limit, offset])]
+
+
+def _of_lines(filters: Filters) -> list[Condition]:
+    """What a line itself must meet."""
+    conditions = [
+        (f"{name} = ?", [_storable(value)])
+        for name, value in (
+            ("machine", filters.get("machine")),
+            ("version", filters.get("version")),
+            ("verdict", filters.get("verdict")),
+        )
+        if value
+    ]
+    if filters.get("starred"):
+        conditions.append(("star = 1", []))
+    if filters.get("tag"):
+        conditions.append(("' ' || tags || ' ' LIKE ? ESCAPE '\\'", [_like(f" {_storable(filters['tag'])} ")]))
+    return conditions
+
+
+def _newest_first(db: Database, filters: Filters) -> Iterator[str]:
+    text, model = _storable(filters.get("text", "")), _storable(filters.get("model", ""))
+    preset = _storable(filters.get("preset", ""))
     if max(len(text), len(model)) > LONGEST_SEARCHED:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
-    text, model, preset = map(_storable, (text, model, preset))
+    lines = _of_lines(filters)
+    if lines and (text or model):
+        # A point is found by its text, and its sweep by what came out.
+        where = " AND ".join(sql for sql, _ in lines)
+        results_of = f"listed IN (SELECT id FROM entries WHERE {where})"
+        lines = [(results_of, [value for _, bound in lines for value in bound])]
     short = 0 < len(text) < SHORTEST_INDEXED
     examined = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
     numbers = [words.number for words in examined if words.have(text, model)]
-    streams = [_stream(db, [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])], preset)]
+    among = [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
+    streams = [_stream(db, [*among, *lines], preset)]
     if not short:
-        streams.append(_stream(db, _with_model(db, model) if model else [], preset, text))
-    lines: dict[str, None] = {}
+        streams.append(_stream(db, [*(_with_model(db, model) if model else []), *lines], preset, text))
+    seen = set[str]()
     for _, line in heapq.merge(*streams, reverse=True):
-        lines[line] = None
-        if len(lines) == limit:
-            break
-    return list(lines)
+        if line not in seen:
+            seen.add(line)
+            yield line
 
 
 def _stream(db: Database, conditions: list[Condition], preset: str, text: str = "") -> Iterator[tuple[int, str]]:
@@ -99,7 +161,7 @@ def _stream(db: Database, conditions: list[Condition], preset: str, text: str = 
         # Driven by the index of texts, which can be read from its end.
         tables, order = "texts CROSS JOIN entries ON number = texts.rowid", "texts.rowid"
         conditions = [("texts MATCH ?", [_phrase(text)]), *conditions]
-    where = " AND ".join(condition for condition, _ in conditions) or "1"
+    where = " AND ".join([*(condition for condition, _ in conditions), "deleted_at IS NULL"])
     values = [value for _, bound in conditions for value in bound]
     query = f"SELECT number, listed FROM {tables} WHERE {where} ORDER BY {order} DESC"
     yield from db.conn.execute(query, values)
@@ -147,6 +209,14 @@ def index(db: Database, batch: Iterable[Words]) -> None:
             db.conn.execute(
                 "INSERT OR IGNORE INTO entry_models SELECT ?, id FROM models WHERE name = ?", [words.number, name]
             )
+
+
+def forget(db: Database, entry: Row) -> None:
+    """Take what `index` has added out of the index again, while the rows still are as they were."""
+    if entry["indexed"]:
+        text = _words(db, entry).text
+        db.conn.execute("INSERT INTO texts (texts, rowid, text) VALUES ('delete', ?, ?)", [entry["number"], text])
+        db.conn.execute("DELETE FROM entry_models WHERE number = ?", [entry["number"]])
 
 
 def _fresh(db: Database) -> list[Words]:

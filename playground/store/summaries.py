@@ -16,8 +16,10 @@ from playground.domain.spec.settings import SideSettings
 from playground.domain.sweep.record import Sweep
 
 from . import rows
+from .results import Result
 from .unreadable import readable
 
+NO_RESULT = Result()
 CHOSEN = "IN (SELECT value FROM json_each(?))"
 # Without what no line says, which may be long.
 RUNS = (
@@ -46,6 +48,7 @@ class Summary:
     labels: tuple[str, ...]
     models: tuple[str, ...]
     problem: Message | None = None
+    result: Result = NO_RESULT
 
     @property
     def readable(self) -> bool:
@@ -62,7 +65,7 @@ class Summary:
 
 
 def lines(db: Database, ids: Sequence[str]) -> list[Summary]:
-    """The lines of these runs and sweeps, newest first."""
+    """The lines of these runs and sweeps, in this order."""
     chosen = [json.dumps(ids)]
     sides: dict[str, list[rows.Row]] = defaultdict(list)
     for side in db.query(SIDES, chosen):
@@ -71,7 +74,11 @@ def lines(db: Database, ids: Sequence[str]) -> list[Summary]:
         *(_of_run(row, sides[row["id"]]) for row in db.query(RUNS, chosen)),
         *(_of_sweep(row) for row in db.query(SWEEPS, chosen)),
     ]
-    return sorted(summaries, key=lambda line: (line.created_at, line.id), reverse=True)
+    entries = db.query(f"SELECT * FROM entries WHERE id {CHOSEN}", chosen)
+    results = {entry["id"]: Result.of_entry(entry) for entry in entries}
+    places = {saved_id: place for place, saved_id in enumerate(ids)}
+    lines = (replace(line, result=results[line.id]) for line in summaries)
+    return sorted(lines, key=lambda line: places[line.id])
 
 
 def _of_run(row: rows.Row, sides: Sequence[rows.Row]) -> Summary:

@@ -409,7 +409,7 @@ def test_newest_first_and_what_a_line_tells(history: History) -> None:
     assert found[2].labels == ("A", "B")
     assert found[2].models == ("owner/target", "owner/draft_1")
     assert (found[2].preset, found[2].prompt) == ("p", "hello")
-    assert history.presets() == ["p", "q"]
+    assert history.values("preset") == ["p", "q"]
     assert [summary.id for summary in history.summaries(limit=1)] == ["r3"]
 
 

@@ -111,7 +111,7 @@ def test_an_older_database_is_indexed_a_batch_at_a_time(config: Config, monkeypa
     history = History(config.db)
     # Listed at once.
     assert ids(history) == ["r1", "r0"]
-    assert history.presets() == ["p"]
+    assert history.values("preset") == ["p"]
     limits = history.search_limits(text="old")
     assert limits is not None
     assert (limits.message_id, limits.params["left"]) == ("history.indexing", 2)

@@ -62,7 +62,7 @@ def test_bytes_in_a_row_leave_the_others_readable(
         assert {"r1", "r3"} <= {line.id for line in history.summaries(model="target")}
         while history.index():
             pass
-    history.presets()
+    history.values("preset")
     for verb in ("list", "list --json"):
         assert main(["history", *verb.split()]) == 0
         assert "r3" in capsys.readouterr().out

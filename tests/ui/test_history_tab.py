@@ -33,7 +33,7 @@ class Page:
 
     def __init__(self, host: Host) -> None:
         self.blocks = build(host)
-        handlers = [fn.fn for fn in self.blocks.fns.values() if fn.fn is not None]
+        handlers = [fn.fn for fn in self.blocks.fns.values() if hasattr(fn.fn, "__name__")]
         self.functions = {
             f"{handler.__module__.removeprefix('playground.ui.')}.{handler.__name__}": handler
             for handler in handlers
@@ -41,9 +41,11 @@ class Page:
 
     async def listed(self, text: str = "", model: str = "", preset: str = "") -> tuple[list[dict[str, Any]], str]:
         """The lines, and the note below the filters."""
-        values = await self.functions["history.tab.listed"](text, model, preset, REQUEST)
-        runs, _, note = values.values()
-        return json.loads(runs)["rows"], note
+        handler = self.functions["history.tab.listed"]
+        tab = handler.__self__._tab
+        values = {tab.offset: 0, tab.text: text, tab.model: model, **dict.fromkeys(tab.choices.values(), "")}
+        changed = await handler({**values, tab.choices["preset"]: preset}, REQUEST)
+        return json.loads(changed[tab.runs])["rows"], changed[tab.note]
 
     async def opened(self, saved_id: str) -> list[Any]:
         values = await self.functions["history.tab.clicked"](SimpleNamespace(run=saved_id), REQUEST)
@@ -181,13 +183,13 @@ async def test_too_many_searches_are_refused_with_a_sentence(page: Page, monkeyp
     monkeypatch.setattr("playground.ui.history.tab.READERS", Workers("a reader", 1, waiting=0))
     begun, go_on = threading.Event(), threading.Event()
 
-    def presets_of(history: History) -> list[str]:
+    def values_of(history: History, column: str) -> list[str]:
         begun.set()
         go_on.wait()
         return []
 
-    monkeypatch.setattr(History, "presets", presets_of)
-    first = asyncio.create_task(page.functions["history.tab.listed"]("", "", "", REQUEST))
+    monkeypatch.setattr(History, "values", values_of)
+    first = asyncio.create_task(page.listed())
     try:
         await until(begun.is_set)
         _, note = await page.listed()

@@ -8,6 +8,7 @@ from functools import cached_property
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
 from playground.domain.speculation.prediction import PredictionError
+from playground.domain.stats.headline import Headline
 
 from .recommendation import Recommendation, best_by_circumstance, recommend
 from .record import Sweep
@@ -70,6 +71,13 @@ class SweepAnalysis:
             return next((point.run.sides[0] for point in self.points if point.run is not None), None)
         run = self.points[best.number].run if best.number is not None else None
         return next((side for side in run.sides if side.label == best.side), None) if run is not None else None
+
+    @property
+    def headline(self) -> Headline:
+        """Of the recommended point."""
+        best = self.recommendation
+        run = self.points[best.number].run if best.number is not None else None
+        return Headline() if run is None else Headline.of(run)
 
     @cached_property
     def best_by_circumstance(self) -> list[Message]:

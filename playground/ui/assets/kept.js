@@ -21,6 +21,38 @@ function add(text, action) {
   box.appendChild(button);
 }
 
+// What people add to a run, and its deletion, which can be undone.
+function addNotes({run, added, texts}) {
+  const state = {...added};
+  const change = async (fields) => {
+    const done = await server.annotate({run, ...fields}).catch(() => false);
+    if (done) trigger('change');
+    return done;
+  };
+  const starText = () => `${state.star ? '★' : '☆'} ${state.star ? texts.starred : texts.star}`;
+  add(starText(), async (button) => {
+    state.star = !state.star;
+    if (!await change(state)) state.star = !state.star;
+    button.textContent = starText();
+  });
+  for (const name of ['tags', 'note']) {
+    const field = document.createElement('input');
+    field.value = state[name];
+    field.placeholder = texts[name];
+    field.setAttribute('aria-label', texts[name]);
+    field.addEventListener('change', async () => {
+      state[name] = field.value;
+      field.setAttribute('aria-invalid', String(!await change(state)));
+    });
+    box.appendChild(field);
+  }
+  let deleted = false;
+  add(texts.delete, async (button) => {
+    if (await change({deleted: !deleted})) deleted = !deleted;
+    button.textContent = deleted ? `${texts.deleted} ${texts.undo}` : texts.delete;
+  });
+}
+
 function show() {
   const value = props.value && JSON.parse(props.value);
   box.replaceChildren();
@@ -34,6 +66,7 @@ function show() {
     });
   }
   if (texts.load) add(texts.load, () => trigger('click', {run}));
+  if (value.added) addNotes(value);
   for (const form of formats) {
     add(texts[form], async (button) => {
       button.disabled = true;

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import gradio as gr
 
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
+from playground.domain.record.run import Run
+from playground.domain.stats.headline import Headline
+from playground.domain.stats.verdicts import Outcome
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
+from playground.report.figures import number
 from playground.runs.host import Host
-from playground.store import READERS, Summary, readable
+from playground.store import READERS, Filters, Listed, Summary, readable
 from playground.ui.shared import save_buttons, view
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import label, visitor_locale
@@ -38,22 +42,35 @@ COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     "preset": lambda summary, _: summary.preset or "-",
     "sides": lambda summary, _: " | ".join(summary.labels),
     "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale) if summary.readable else "-",
+    "result": lambda summary, locale: result_text(summary.result.headline, locale),
     "prompt": lambda summary, locale: (
         say_message(summary.problem, locale) if summary.problem else summary.prompt.replace("\n", " ")[:80]
     ),
+    "tags": lambda summary, _: " ".join([*("★" * summary.result.star), summary.result.tags]),
     "status": lambda summary, locale: say(f"race.{summary.status}", locale),
 }
+VERDICTS: dict[Outcome, str] = {
+    "faster": "hist.faster",
+    "slower": "hist.slower",
+    "no clear difference": "hist.no_clear_difference",
+}
+ORDERS = ("newest", "speed_up", "rate")
+PAGE = 50
 
 
 @dataclass
 class HistoryTab:
-    """The components that events read and change. `problem` says why something can't be opened."""
+    """The components that events read and change. `offset`: how many lines are on the pages before; `problem` says
+    why something can't be opened."""
 
     tab: gr.Tab
     text: gr.Textbox
     model: gr.Textbox
-    preset: gr.Dropdown
+    choices: dict[str, gr.Dropdown]
     refresh: gr.Button
+    earlier: gr.Button
+    later: gr.Button
+    offset: gr.State
     note: gr.HTML
     runs: gr.HTML
     problem: gr.HTML
@@ -64,24 +81,53 @@ class HistoryTab:
 
 
 def build(tab: gr.Tab, host: Host) -> HistoryTab:
-    with gr.Row():
+    with gr.Row(elem_classes="history-filters"):
         text = gr.Textbox(label=label("hist_text"), placeholder=label("hist_text_placeholder"), min_width=160)
-        model = gr.Textbox(label=label("hist_model"), min_width=160)
-        preset = gr.Dropdown([""], value="", label=label("hist_preset"), min_width=160)
-        refresh = gr.Button(label("hist_refresh"), scale=0, min_width=120)
+        model = gr.Textbox(label=label("hist_model"), min_width=140)
+        choices = {
+            name: gr.Dropdown([("", "")], value="", label=label(f"hist_{name}"), min_width=130)
+            for name in ("preset", "machine", "version", "verdict", "order")
+        }
+        refresh = gr.Button(label("hist_refresh"), scale=0, min_width=100)
     note = gr.HTML(apply_default_css=False)
-    runs, problem = view.run_list("runs"), gr.HTML(apply_default_css=False)
+    runs = view.run_list("runs")
+    with gr.Row():
+        later = gr.Button(label("hist_later"), scale=0, min_width=100, visible=False, size="sm")
+        earlier = gr.Button(label("hist_earlier"), scale=0, min_width=100, visible=False, size="sm")
+    problem = gr.HTML(apply_default_css=False)
     actions, sweep = save_buttons.build(host, "kept"), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
-    return HistoryTab(tab, text, model, preset, refresh, note, runs, problem, actions, sweep, panes, charts)
+    return HistoryTab(
+        tab=tab,
+        text=text,
+        model=model,
+        choices=choices,
+        refresh=refresh,
+        earlier=earlier,
+        later=later,
+        offset=gr.State(0),
+        note=note,
+        runs=runs,
+        problem=problem,
+        actions=actions,
+        sweep=sweep,
+        panes=panes,
+        charts=charts,
+    )
 
 
 def wire(tab: HistoryTab, host: Host) -> None:
     """Connect the events."""
     handlers = Handlers(tab, host)
-    filters, lines = [tab.text, tab.model, tab.preset], [tab.runs, tab.preset, tab.note]
-    for event in (tab.tab.select, tab.refresh.click, tab.text.submit, tab.model.submit, tab.preset.input):
-        event(handlers.listed, filters, lines, show_progress="hidden", concurrency_limit=None)
+    filters: set[Any] = {tab.offset, tab.text, tab.model, *tab.choices.values()}
+    lines = [tab.runs, *tab.choices.values(), tab.note, tab.offset, tab.earlier, tab.later]
+    quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+    fields = [tab.text.submit, tab.model.submit, *(choice.input for choice in tab.choices.values())]
+    for event in (tab.tab.select, tab.refresh.click, *fields):
+        event(handlers.listed, filters, lines, **quiet)
+    tab.earlier.click(handlers.earlier, filters, lines, **quiet)
+    tab.later.click(handlers.later, filters, lines, **quiet)
+    tab.actions.change(handlers.again, filters, lines, **quiet)
     opening = Opening(tab, host)
     tab.runs.click(opening.clicked, None, opening.outputs(), show_progress="minimal", concurrency_limit=None)
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
@@ -94,30 +140,61 @@ class Handlers:
         self._tab = tab
         self._host = host
 
-    async def listed(self, text: str, model: str, preset: str, request: gr.Request) -> dict[Any, Any]:
-        """The runs and sweeps that pass the filters. Those that are only in memory come first."""
-        tab, locale, preset = self._tab, visitor_locale(request), preset or ""
+    async def listed(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        """The first page of the runs and sweeps that pass the filters."""
+        return await self._page(values, 0, visitor_locale(request))
+
+    async def earlier(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._page(values, values[self._tab.offset] + PAGE, visitor_locale(request))
+
+    async def later(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._page(values, max(values[self._tab.offset] - PAGE, 0), visitor_locale(request))
+
+    async def again(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        return await self._page(values, values[self._tab.offset], visitor_locale(request))
+
+    async def _page(self, values: Mapping[Any, Any], offset: int, locale: Locale) -> dict[Any, Any]:
+        """The lines from there on. Those that are only in memory come first."""
+        tab = self._tab
+        chosen = {name: values[choice] for name, choice in tab.choices.items() if values[choice]}
+        filters = cast(Filters, {"text": values[tab.text], "model": values[tab.model], **chosen})
+        limited = any(value for name, value in filters.items() if name != "order")
         unsaved = [Summary.unsaved(job.record, job.unsaved) for job in self._host.unsaved() if job.unsaved]
         try:
-            saved, limits, presets = await READERS.run(self._read, text, model, preset)
+            saved, limits, choices = await READERS.run(self._read, filters, offset)
         except PlaygroundError as error:
             logger.exception("the history is not listed")
             usable = error.message_id in USABLE
             why = error if usable else Message("history.unavailable", {"why": error.as_message()})
-            return {tab.runs: _listed(unsaved, locale), tab.preset: gr.skip(), tab.note: alert(why, locale)}
-        nothing = Message(f"ui.hist_{'none' if text or model or preset else 'empty'}")
+            return {tab.runs: _listed(unsaved, locale), tab.note: alert(why, locale)}
+        nothing = Message(f"ui.hist_{'none' if limited or offset else 'empty'}")
         notes = [*([limits] if limits else []), *([] if saved else [nothing])]
         ids = {line.id for line in unsaved}
+        lines = [*(unsaved if not offset else []), *(line for line in saved[:PAGE] if line.id not in ids)]
+        choices |= {
+            "verdict": [(say(text, locale), name) for name, text in VERDICTS.items()],
+            "order": [(say(f"hist.by_{name}", locale), name) for name in ORDERS[1:]],
+        }
+        first = {"order": say("hist.by_newest", locale)}
         return {
-            tab.runs: _listed([*unsaved, *(line for line in saved if line.id not in ids)], locale),
-            tab.preset: gr.update(choices=["", *presets]),
+            tab.runs: _listed(lines, locale),
+            **{
+                tab.choices[name]: gr.update(choices=[(first.get(name, ""), ""), *values])
+                for name, values in choices.items()
+            },
             tab.note: "".join(f"<p>{escape(say_message(note, locale))}</p>" for note in notes),
+            tab.offset: offset,
+            tab.earlier: gr.update(visible=len(saved) > PAGE),
+            tab.later: gr.update(visible=offset > 0),
         }
 
-    def _read(self, text: str, model: str, preset: str) -> tuple[list[Summary], Message | None, list[str]]:
+    def _read(self, filters: Filters, offset: int) -> tuple[list[Summary], Message | None, dict[str, Any]]:
         history = self._host.history
-        lines = history.summaries(text=text, model=model, preset=preset)
-        return lines, history.search_limits(text=text, model=model), history.presets()
+        # One more tells whether there is another page.
+        lines = history.summaries(limit=PAGE + 1, offset=offset, **filters)
+        limits = history.search_limits(text=filters.get("text", ""), model=filters.get("model", ""))
+        names: tuple[Listed, ...] = ("preset", "machine", "version")
+        return lines, limits, {name: [(value, value) for value in history.values(name)] for name in names}
 
 
 class Opening:
@@ -152,7 +229,11 @@ class Opening:
         if record is None:
             return {}
         with readable(saved_id):
-            offered = {tab.actions: offers(record, locale)}
+            # A point's run is found by its sweep: nothing is added to it, nor to what is not saved.
+            point = isinstance(record, Run) and record.sweep_id is not None
+            unsaved = self._host.unsaved_record(saved_id) is not None
+            result = None if point or unsaved else self._host.history.result(saved_id)
+            offered = {tab.actions: offers(record, locale, result=result)}
             if isinstance(record, Sweep):
                 return {**offered, **tab.sweep.of(config, record, locale)}
             panes, charts = view.rendered(config, record, locale)
@@ -166,3 +247,17 @@ def _listed(summaries: Sequence[Summary], locale: Locale) -> str:
     ]
     headers = [say(f"ui.col_{name}", locale) for name in COLUMNS]
     return json.dumps({"columns": [*COLUMNS], "headers": headers, "rows": rows})
+
+
+def result_text(headline: Headline, locale: Locale) -> str:
+    """The speed-up with its interval and the verdict; of a race how fast each side was."""
+    if headline.speed_up is not None:
+        params: dict[str, object] = {"speed_up": headline.speed_up, "side": headline.side}
+        if headline.interval is None or headline.verdict is None:
+            return say("hist.unsure", locale, **params)
+        low, high = headline.interval
+        verdict = say(VERDICTS[headline.verdict], locale)
+        return say("hist.result", locale, **params, low=low, high=high, verdict=verdict)
+    if not any(headline.rates):
+        return "-"
+    return say("hist.rates", locale, rates=" | ".join(map(number, headline.rates)))

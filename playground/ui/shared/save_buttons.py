@@ -14,7 +14,7 @@ from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say
 from playground.report.export import Format, exported
 from playground.runs.host import Host
-from playground.store import READERS, readable
+from playground.store import READERS, WRITERS, Result, readable
 
 from . import view
 from .form_origin import stored
@@ -25,8 +25,8 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def build(host: Host, elem_id: str) -> gr.HTML:
-    """The buttons, none until there is a run or sweep. A click on the one that loads settings is an event; the
-    others fetch a file's text."""
+    """The buttons, none until there is a run or sweep. A click on the one that loads settings is an event, and
+    `change` is one after what people add was changed; the others fetch a file's text."""
 
     async def file_text(request: object) -> str:
         """The text of the file of a run or a sweep, by its id; none if it can't be read."""
@@ -44,18 +44,39 @@ def build(host: Host, elem_id: str) -> gr.HTML:
         with readable(saved_id):
             return "" if record is None else exported(record, form, locale)
 
+    async def annotate(request: object) -> bool:
+        """Set the star, the tags and the note, or delete or undelete. Returns whether that was done."""
+        fields = request if isinstance(request, dict) else {}
+        try:
+            return await WRITERS.run(changed, str(fields.get("run")), fields)
+        except PlaygroundError:
+            logger.exception("%s is not changed", fields.get("run"))
+            return False
+
+    def changed(saved_id: str, fields: dict[str, object]) -> bool:
+        history = host.history
+        if "deleted" in fields:
+            return history.delete(saved_id) if fields["deleted"] is True else history.undelete(saved_id)
+        texts = {name: str(fields.get(name) or "") for name in ("tags", "note")}
+        history.annotate(saved_id, star=fields.get("star") is True, **texts)
+        return True
+
     return gr.HTML(
         html_template='<div class="kept" hidden></div>',
         js_on_load=f"{view.asset('address.js')}\n{view.asset('kept.js')}",
         apply_default_css=False,
         elem_id=elem_id,
-        server_functions=[file_text],
+        server_functions=[file_text, annotate],
     )
 
 
-def offers(record: Run | Sweep, locale: Locale, *, load: bool) -> str:
-    """The component's value. `load`: offer its address, and to load the settings."""
-    names = (*(["link", "copied", "load"] if load else []), *FORMATS, "saving", "failed")
+def offers(record: Run | Sweep, locale: Locale, *, load: bool, result: Result | None = None) -> str:
+    """The component's value. `load`: offer its address, and to load the settings. `result`: what people have
+    added, if they can."""
+    names = [*FORMATS, "saving", "failed", *(("link", "copied", "load") if load else ())]
+    names += ["star", "starred", "tags", "note", "delete", "deleted", "undo"] if result else []
     texts = {name: say(f"kept.{name}", locale) for name in names}
     kind = "sweep" if isinstance(record, Sweep) else "run"
-    return json.dumps({"run": record.id, "kind": kind, "locale": locale, "formats": FORMATS, "texts": texts})
+    values = None if result is None else {"star": result.star, "tags": result.tags, "note": result.note}
+    offered = {"run": record.id, "kind": kind, "locale": locale, "formats": FORMATS, "texts": texts}
+    return json.dumps({**offered, "added": values})
