@@ -14,6 +14,8 @@ from playground.domain.record.metrics import Distribution, SideFigures
 from playground.i18n import Locale, say
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "n")
+# With fewer values a percentile is little more than the largest of them.
+LEAST_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
 def number(value: float | None) -> str:
@@ -62,7 +64,11 @@ class Figure:
         if values is None:
             return ["-"] * len(STATISTICS)
         mark = "~" if side.approximate and self.id == "tpot_ms" else ""
-        return [*(mark + self.text(getattr(values, column)) for column in STATISTICS[:-1]), str(values.n)]
+        texts = [
+            mark + self.text(getattr(values, column)) if values.n >= LEAST_N.get(column, 1) else "-"
+            for column in STATISTICS[:-1]
+        ]
+        return [*texts, str(values.n)]
 
 
 # In reading order.

@@ -1,8 +1,8 @@
-"""A run or a sweep as one self-contained page: conclusions, charts with plotly inside, commands, answers."""
+"""A run or a sweep as one self-contained page: the answer, static charts, figures, commands, answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from playground.domain.message import Message
@@ -11,7 +11,9 @@ from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 
-from .charts import Chart, charts_of, sweep_charts
+from .answer import race_sentences, unlike
+from .answer_html import answer_html
+from .charts import Chart, charts_of, informative, svg, sweep_charts
 from .conclusions import conclusions
 from .figures import STATISTICS
 from .findings import findings
@@ -21,7 +23,14 @@ from .sweep_table import point_table
 from .tables import errors, tables
 
 STYLE = """
-body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+:root { color-scheme: light dark }
+body { font-family: system-ui, sans-serif; line-height: 1.5; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.5rem; line-height: 1.3 } .about { opacity: .75 }
+.answer-row { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 2rem; margin: 1rem 0;
+  border-left: 4px solid var(--side); padding: .25rem 1rem }
+.number strong { display: block; font-size: 3rem; line-height: 1 } .sureness { flex: 1 1 18rem; max-width: 29rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem }
+svg { display: block; width: 100%; height: auto }
 pre { white-space: pre-wrap } code { overflow-wrap: anywhere }
 td, th { padding: .2em .6em; text-align: left; vertical-align: top } td + td { font-variant-numeric: tabular-nums }
 """
@@ -29,17 +38,22 @@ td, th { padding: .2em .6em; text-align: left; vertical-align: top } td + td { f
 
 def html_report(run: Run, locale: Locale = "en") -> str:
     body = _race(run, locale) if run.measurement is None else _measured(run, locale)
-    return _page(run, [*_problem(run.problem, locale), *body], charts_of(run, locale), locale)
+    if run.measurement is None:
+        head = race_sentences(run) if run.status == "done" else []
+    else:
+        head = [item.sentence for item in conclusions(run) if item.kind == "headline"]
+    beside = [f"<p>{escape(say_message(what, locale))}</p>" for what in unlike(run)]
+    parts = [answer_html(run, locale), *beside, *_problem(run.problem, locale), *body]
+    return _page(run, head, parts, charts_of(run, locale), locale)
 
 
 def sweep_html(sweep: Sweep, locale: Locale = "en") -> str:
     """The page of a sweep: conclusions, a table with a row for each point, charts."""
     analysis = SweepAnalysis.of(sweep)
-    head = f"<p>{escape(' · '.join(part for part in (sweep.title, sweep.preset) if part))}</p>"
-    sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
-    lines = [f"<p><strong>{escape(sentence)}</strong></p>" for sentence in sentences]
-    body = [head, *lines, _table(*point_table(analysis, locale)), *_started_from(sweep)]
-    return _page(sweep, body, sweep_charts(analysis, locale), locale)
+    first, *others = conclusions_of(analysis) or [Message("sweep.nothing_measured")]
+    lines = [f"<p>{escape(say_message(sentence, locale))}</p>" for sentence in others]
+    body = [f"<p>{escape(sweep.title)}</p>", *lines, _table(*point_table(analysis, locale)), *_started_from(sweep)]
+    return _page(sweep, [first], body, sweep_charts(analysis, locale), locale)
 
 
 def _started_from(sweep: Sweep) -> Iterable[str]:
@@ -54,14 +68,24 @@ def _started_from(sweep: Sweep) -> Iterable[str]:
         yield f"<p>{escape(' · '.join([str(run.machine.get('cpu', '-')), *names]))}</p>"
 
 
-def _page(record: Run | Sweep, body: Iterable[str], figures: Mapping[str, Chart], locale: Locale) -> str:
-    import plotly.graph_objects as go
-
-    status = escape(say(f"race.{record.status}", locale))
-    parts = [f"<h1>{escape(record.id)}</h1><p>{escape(record.created_at)} · {status}</p>", *body]
-    for number, figure in enumerate(figures.values()):
-        parts.append(go.Figure(figure).to_html(full_html=False, include_plotlyjs=number == 0))
-    head = f"<meta charset='utf-8'><title>{escape(record.id)}</title><style>{STYLE}</style>"
+def _page(
+    record: Run | Sweep,
+    sentences: Sequence[Message],
+    body: Iterable[str],
+    figures: dict[str, Chart],
+    locale: Locale,
+) -> str:
+    """The sentences are the headline; the status stands in for them where there is none."""
+    status = say(f"race.{record.status}", locale)
+    headline = " ".join(say_message(sentence, locale) for sentence in sentences) or status
+    about = " · ".join(part for part in (record.id, record.created_at, record.preset, status) if part)
+    said, silent = informative(figures)
+    parts = [f"<h1>{escape(headline)}</h1><p class='about'>{escape(about)}</p>", *body]
+    parts.append(f"<div class='charts'>{''.join(svg(figure) for figure in said.values())}</div>")
+    if silent:
+        parts.append(f"<p>{say('chart.left_out', locale, titles=' · '.join(silent))}</p>")
+    viewport = "<meta name='viewport' content='width=device-width'>"
+    head = f"<meta charset='utf-8'>{viewport}<title>{escape(headline)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html lang='{locale}'><head>{head}</head><body>{''.join(parts)}</body></html>"
 
 
@@ -73,13 +97,15 @@ def _race(run: Run, locale: Locale) -> Iterable[str]:
         for trace in side.requests:
             yield f"<pre>{escape(readable(side, trace.output_text, locale))}</pre>"
             yield from _problem(trace.problem, locale)
-        yield _table([], [list(row) for row in race_figures(side, locale)])
+        yield _table([], [[name, value] for name, value, _ in race_figures(side, locale)])
     yield from _findings(run, locale)
+    yield _definitions([[name, meaning] for name, _, meaning in race_figures(run.sides[0], locale)], locale)
 
 
 def _measured(run: Run, locale: Locale) -> Iterable[str]:
     for conclusion in conclusions(run):
-        yield f"<p><strong>{escape(say_message(conclusion.sentence, locale))}</strong></p>"
+        if conclusion.kind != "headline":
+            yield f"<p>{escape(say_message(conclusion.sentence, locale))}</p>"
     yield from _findings(run, locale)
     figures = tables(run, locale)
     labels = [side.label for side in run.sides]
@@ -91,11 +117,15 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
     yield _table([f"{say('measured.milliseconds', locale)}", "", *STATISTICS], spread)
     yield _table(["", *labels], [[row.name, *(cell for [cell] in row.cells)] for row in figures.single])
     definitions = [[row.name, row.definition] for row in (*figures.distributions, *figures.single)]
-    title = escape(say("measured.definitions", locale))
-    yield f"<details><summary>{title}</summary>{_table([], definitions)}</details>"
+    yield _definitions(definitions, locale)
     for side in run.sides:
         yield from _head(run, side, locale)
         yield from (f"<p>{escape(line)}</p>" for line in errors(side.requests, locale))
+
+
+def _definitions(rows: list[list[str]], locale: Locale) -> str:
+    title = escape(say("measured.definitions", locale))
+    return f"<details><summary>{title}</summary>{_table([], rows)}</details>"
 
 
 def _findings(run: Run, locale: Locale) -> Iterable[str]:

@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from playground.domain.answers.accuracy import SideAccuracy, run_accuracy
-from playground.domain.record.metrics import side_figures
+from playground.domain.record.metrics import Distribution, SideFigures, side_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.workload import Objective
 from playground.i18n import Locale, say_message
 
-from .figures import ACCURACY, DISTRIBUTIONS, SINGLE_VALUES, Figure, percent
+from .figures import ACCURACY, DISTRIBUTIONS, SINGLE_VALUES, Figure, milliseconds, percent
+
+# The first three of the four figures that matter, by objective. The fourth: acceptance where a side speculates.
+KEY: dict[Objective, tuple[str, ...]] = {
+    "tpot": ("tpot_ms", "ttft_ms", "output_tokens_per_s"),
+    "ttft": ("ttft_ms", "tpot_ms", "output_tokens_per_s"),
+    "throughput": ("output_tokens_per_s", "tpot_ms", "ttft_ms"),
+    "goodput": ("goodput_requests_per_s", "ttft_ms", "tpot_ms"),
+}
+KEY_FIGURES = {figure.id: figure for figure in (*DISTRIBUTIONS, *SINGLE_VALUES)}
 
 
 @dataclass(frozen=True)
@@ -26,8 +36,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Tables:
-    """Distributions (in milliseconds), and the figures that have a single value."""
+    """The figures that matter for the objective, as one text a side; then all of them: distributions (in
+    milliseconds), and those that have a single value."""
 
+    key: list[Row]
     distributions: list[Row]
     single: list[Row]
 
@@ -41,7 +53,17 @@ def tables(run: Run, locale: Locale = "en") -> Tables:
     single = [_row(figure, [[figure.cell(side)] for side in sides], locale) for figure in SINGLE_VALUES]
     if accuracy := run_accuracy(run):
         single.append(_row(ACCURACY, [[_accuracy(side)] for side in accuracy.sides], locale))
-    return Tables(distributions, single)
+    speculates = any(side.settings.speculates for side in run.sides)
+    figures = KEY[run.workload.objective] + (("acceptance_rate",) if speculates else ("e2el_ms",))
+    key = [_row(KEY_FIGURES[name], [[_key(name, side)] for side in sides], locale) for name in figures]
+    return Tables(key, distributions, single)
+
+
+def _key(name: str, side: SideFigures) -> str:
+    """A single value, or a distribution's median."""
+    value = getattr(side, name)
+    text = milliseconds(value.p50) if isinstance(value, Distribution) else KEY_FIGURES[name].text(value)
+    return f"~{text}" if side.approximate and name == "tpot_ms" and value is not None else text
 
 
 def _accuracy(side: SideAccuracy) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from support.browser import START_MS, fill, opened, overflows, shot
+from support.browser import START_MS, fill, opened, overflows, shot, unfold
 
 from playground import presets
 
@@ -66,8 +66,8 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     for index in (0, 1):
         await expect(page.locator(".pane").nth(index).locator(".token").first).to_be_visible(timeout=START_MS)
     await shot(page, "04-streaming")
-    await expect(page.locator(".headline").first).to_contain_text("Finished", timeout=120_000)
-    await expect(other.locator(".headline").first).to_contain_text("Finished", timeout=30_000)
+    await expect(page.locator(".headline").first).to_contain_text("in this one race", timeout=120_000)
+    await expect(other.locator(".headline").first).to_contain_text("in this one race", timeout=30_000)
 
     # Both answers, drafts coloured on the speculating side only, figures under each, charts drawn.
     answers = [await answer_of(page, index) for index in (0, 1)]
@@ -78,6 +78,7 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     assert await drafted_of(page, 1) > 10
     facts = await page.locator(".pane").nth(1).locator(".facts dd").all_text_contents()
     assert "-" not in facts
+    await unfold(page, "all-charts")
     await expect(page.locator("[data-chart]:visible .main-svg").first).to_be_visible(timeout=30_000)
     for chart in ("speed", "cumulative"):
         await expect(page.locator(f'[data-chart="{chart}"]:visible .scatterlayer .trace')).to_have_count(2)
@@ -107,10 +108,10 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     await page.get_by_role("tab", name="History").click()
     await expect(page.locator("#runs tbody tr")).to_have_count(2)
     await page.locator("#runs tbody tr").last.click()
-    await expect(page.locator(".headline:visible")).to_contain_text("Finished")
+    await expect(page.locator(".headline:visible")).to_contain_text("in this one race")
     assert [await answer_of(page, index) for index in (0, 1)] == answers
     assert await page.locator(".pane:visible").nth(1).locator(".facts dd").all_text_contents() == facts
-    await expect(page.locator('[data-chart="speed"]:visible .scatterlayer .trace')).to_have_count(2)
+    await expect(page.locator(".lead-chart:visible polyline")).to_have_count(2)
     await page.locator(".pane:visible .deploy summary").nth(1).click()
     await expect(page.locator(".pane:visible .deploy code:visible")).to_have_count(5)
     await page.locator(".pane:visible .deploy").nth(1).get_by_role("button", name="vllm serve").click()

@@ -12,7 +12,8 @@ from support.measured_run import measured_run
 from playground.domain.message import Message
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.i18n import LOCALES, say, say_message
-from playground.report.charts import charts_of, outcomes, over_time
+from playground.report.charts import charts_of, informative, outcomes, over_time
+from playground.report.conclusions import conclusions
 from playground.report.html import html_report
 from playground.report.tables import errors, tables
 
@@ -150,4 +151,12 @@ def test_the_exported_page(locale: Any) -> None:
     page = html_report(measured_run(), locale)
     assert "2.00" in page
     assert say("figure.itl_ms_help", locale) in page
-    assert page.count("Plotly.newPlot(") == len(charts_of(measured_run(), locale))
+    # The answer first, and charts without the library: a page to mail.
+    headline = next(item for item in conclusions(measured_run()) if item.kind == "headline")
+    assert f"<h1>{escape(say_message(headline.sentence, locale))}</h1>" in page
+    said, silent = informative(charts_of(measured_run(), locale))
+    assert page.count('class="chart"') == len(said)
+    assert silent
+    assert all(title in page for title in silent)
+    assert "<script" not in page
+    assert len(page) < 400_000

@@ -66,6 +66,13 @@ async def fill(box: Locator, text: str) -> None:
     raise AssertionError(f"{text!r} was overwritten again and again, by {stays}")
 
 
+async def unfold(page: Page, name: str) -> None:
+    """Open what is folded, such as "all-charts", unless it is open."""
+    fold = page.locator(f".{name}:visible").first
+    if await fold.get_attribute("open") is None:
+        await fold.locator("> summary").click()
+
+
 async def overflows(page: Page) -> bool:
     """Whether the page scrolls sideways."""
     return bool(await page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))

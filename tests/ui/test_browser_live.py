@@ -69,7 +69,7 @@ async def test_pages_follow_one_race(url: str, browser: Browser) -> None:
     shown = await answers(first)
     assert shown == await answers(second) == await answers(third)
     assert all(len(text) > 400 for text in shown)
-    await expect(first.locator("[data-chart]:visible .scatterlayer .trace").first).to_be_attached()
+    await expect(first.locator(".lead-chart:visible polyline").first).to_be_attached()
     # The tab's panes are still there after a look elsewhere.
     await first.get_by_role("tab", name="History").click()
     await first.get_by_role("tab", name="Compare").click()

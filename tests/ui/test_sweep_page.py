@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
-from support.browser import fill, opened, overflows
+from support.browser import fill, opened, overflows, unfold
 from support.sweep_run import OUT_OF_MEMORY, made_sweep, save
 
 from benchmarks.common import folder, real_app, stand_in
@@ -127,7 +127,9 @@ async def opens(page: Page) -> None:
     await page.get_by_role("tab", name="History").click()
     await expect(page.locator("#runs tbody tr")).to_have_count(2)
     await page.locator("#runs tbody tr").last.click()
-    note = page.locator(".note:visible").first
+    note = page.locator(".folds:visible").first
+    await expect(page.locator(".lead-chart:visible polyline").first).to_be_attached()
+    await unfold(page, "all-charts")
     await expect(note).to_contain_text(f"k = 3 failed: {say_message(OUT_OF_MEMORY)}")
     rows = page.locator("#history-points tbody tr")
     await expect(rows).to_have_count(4)
@@ -147,5 +149,5 @@ async def opens(page: Page) -> None:
     await page.locator("#runs tbody tr").first.click()
     await expect(page.locator('[data-chart="speed_up_1"]:visible .heatmaplayer')).to_be_attached()
     await expect(page.locator(".pane:visible")).to_have_count(0)
-    await expect(note).to_contain_text(say("sweep.depends"))
+    await expect(page.locator(".recommended:visible").first).to_contain_text(say("sweep.depends"))
     assert not await overflows(page)

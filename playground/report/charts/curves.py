@@ -85,7 +85,9 @@ def _add(
     known = sorted((item for item in placed if item.value is not None), key=lambda item: item.x)
     if known:
         trace = _points(context, known, COLOURS[index])
-        trace |= {"mode": "lines+markers" if axis.numeric else "markers", "name": escape(label)}
+        # Points without an interval are not joined: a line would claim a course that nobody has measured.
+        joined = axis.numeric and any(item.interval is not None for item in known)
+        trace |= {"mode": "lines+markers" if joined else "markers", "name": escape(label)}
         figure["data"].append(trace | {"error_y": _bars(known, COLOURS[index])})
 
 

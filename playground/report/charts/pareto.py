@@ -23,6 +23,7 @@ class Placed(NamedTuple):
     latency: float
     rate: float
     point: PointResult
+    certain: bool
 
 
 def trade_offs(context: SweepContext) -> dict[str, Chart]:
@@ -45,12 +46,14 @@ def _trade_off(context: SweepContext, name: str) -> Chart:
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis]["rangemode"] = "normal"
     by_side = [_placed(context, label, name) for label in context.labels]
-    front = pareto_front((item.latency, item.rate) for placed in by_side for item in placed)
+    # A point without an interval may lie anywhere near: it is drawn, but no front is drawn through it.
+    certain = [item for placed in by_side for item in placed if item.certain]
+    front = pareto_front((item.latency, item.rate) for item in certain)
     for index, (label, placed) in enumerate(zip(context.labels, by_side, strict=True)):
         if placed:
             figure["data"].append(_marks(context, placed, front) | {"name": escape(label)})
             figure["data"][-1]["marker"] = {"color": COLOURS[index], "size": 9}
-    if front:
+    if len(front) > 1:
         figure["data"].append(_front(context, front))
     return noted(figure, "curve.nothing", context.locale)
 
@@ -58,7 +61,7 @@ def _trade_off(context: SweepContext, name: str) -> Chart:
 def _placed(context: SweepContext, label: str, name: str) -> list[Placed]:
     """One side at each point that has both figures."""
     return [
-        Placed(latency, rate, point)
+        Placed(latency, rate, point, side.throughput.interval is not None)
         for point, side in context.of(label)
         if (latency := side.medians[name].value) is not None and (rate := side.throughput.value) is not None
     ]

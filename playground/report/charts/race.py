@@ -48,7 +48,7 @@ def cumulative_tokens(sides: Sequence[SideRecord], locale: Locale) -> Chart:
         times = _grid(arrivals)
         so_far = _running_total(arrivals)
         total = [float(so_far(at)) for at in times]
-        line(figure, side.label, index, _seconds([0.0, *times]), [0.0, *total] if times else [])
+        line(figure, side.label, index, _seconds([0.0, *times] if times else []), [0.0, *total] if times else [])
     return figure
 
 

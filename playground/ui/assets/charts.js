@@ -1,10 +1,12 @@
 // Charts drawn by plotly.js itself: gr.Plot rebuilds its whole chart on every change, which flickers. The library is
-// loaded with the first figure, so that the page is usable before it.
+// loaded when the charts are unfolded; the leading chart is an image from the server.
 const grid = element.querySelector('.chart-grid');
+const fold = element.querySelector('.all-charts');
 let boxes = {};
 let drawn = {};
 let loading = null;
 let latest = 0;
+let pending = {};
 const clickable = new Set();
 
 // A point that stands for a run has the run's id.
@@ -38,8 +40,17 @@ function arrange(names) {
   }
 }
 
-async function show(value) {
-  if (!value) return;
+function show(text) {
+  const value = text ? JSON.parse(text) : {};
+  element.querySelector('.lead-chart').innerHTML = value.lead ?? '';
+  fold.hidden = !value.figures;
+  element.querySelector('.all-charts > summary').textContent = value.title ?? '';
+  element.querySelector('.left-out').textContent = value.left_out ?? '';
+  pending = value.figures ?? {};
+  if (fold.open) draw();
+}
+
+async function draw() {
   const message = element.querySelector('.charts-message');
   try {
     await library();
@@ -49,7 +60,7 @@ async function show(value) {
   }
   const colour = getComputedStyle(element).color;
   const drawing = ++latest;
-  const figures = Object.entries(JSON.parse(value));
+  const figures = Object.entries(pending);
   arrange(figures.map(([name]) => name));
   for (const [name, figure] of figures) {
     const text = colour + JSON.stringify(figure);
@@ -65,5 +76,6 @@ async function show(value) {
   }
 }
 
+fold.addEventListener('toggle', () => { if (fold.open) draw(); });
 watch('value', () => show(props.value));
 show(props.value);

@@ -1,10 +1,11 @@
 // A measured run: the state of each side, then one table of all sides' figures. The answers are folded away.
-const figures = element.querySelector('.figures');
+const figures = element.querySelector('.all-figures .figures');
+const keyFigures = element.querySelector('.key-figures');
 let cells = [];
 
 function buildMeasured(box) {
   const answers = make(box, 'details', 'answers');
-  answers.hidden = true;
+  answers.hidden = answers.open = true;
   return {problem: make(box, 'div', 'problem'), answers, title: make(answers, 'summary'), list: make(answers, 'div')};
 }
 
@@ -27,19 +28,34 @@ function named(row, side) {
   return head;
 }
 
-function headed(headers) {
-  const table = make(make(figures, 'div', 'scroll'), 'table');
+function headed(parent, headers) {
+  const table = make(make(parent, 'div', 'scroll'), 'table');
   const head = make(make(table, 'thead'), 'tr');
   for (const name of headers) make(head, 'th', '', name);
   return [table, head];
 }
 
+// One row a figure, one column a side.
+function buildSingles(parent, name, rows, sides) {
+  const [table, head] = headed(parent, [name]);
+  for (const side of sides) named(head, side);
+  const body = make(table, 'tbody');
+  for (const figure of rows) {
+    const row = make(body, 'tr');
+    term(make(row, 'th'), figure.name, figure.definition);
+    for (const _ of sides) cells.push(make(row, 'td'));
+  }
+}
+
 // Built once per run, so that the reader's focus and selection stay.
 function buildTable(value) {
   figures.replaceChildren();
+  keyFigures.replaceChildren();
   cells = [];
-  const {table: {unit, single_name, columns, distributions, single}, sides} = value;
-  const [spread] = headed([unit, ...columns]);
+  const {table: {title, unit, single_name, columns, key, distributions, single}, sides} = value;
+  put(element.querySelector('.all-figures summary'), title);
+  buildSingles(keyFigures, single_name, key, sides);
+  const [spread] = headed(figures, [unit, ...columns]);
   for (const figure of distributions) {
     const body = make(spread, 'tbody');
     const head = make(make(body, 'tr', 'name'), 'th');
@@ -51,20 +67,20 @@ function buildTable(value) {
       for (const _ of columns) cells.push(make(row, 'td'));
     }
   }
-  const [singles, head] = headed([single_name]);
-  for (const side of sides) named(head, side);
-  const body = make(singles, 'tbody');
-  for (const figure of single) {
-    const row = make(body, 'tr');
-    term(make(row, 'th'), figure.name, figure.definition);
-    for (const _ of sides) cells.push(make(row, 'td'));
-  }
+  buildSingles(figures, single_name, single, sides);
+}
+
+function showCaveats(caveats) {
+  const list = element.querySelector('.caveats');
+  list.replaceChildren();
+  for (const text of caveats) make(list, 'li', '', text);
 }
 
 function showTable(value) {
-  figures.hidden = !value.table;
+  element.querySelector('.all-figures').hidden = keyFigures.hidden = !value.table;
   if (!value.table) return;
   if (!cells.length) buildTable(value);
-  const {distributions, single} = value.table;
-  [...distributions, ...single].flatMap((row) => row.cells.flat()).forEach((text, index) => put(cells[index], text));
+  showCaveats(value.caveats);
+  const {key, distributions, single} = value.table;
+  [...key, ...distributions, ...single].flatMap((row) => row.cells.flat()).forEach((text, index) => put(cells[index], text));
 }

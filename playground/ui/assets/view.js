@@ -25,7 +25,7 @@ function showFindings(findings) {
   box.hidden = !state;
   box.replaceChildren();
   if (!state) return;
-  make(box, 'h3', '', findings.title);
+  make(box, 'summary', '', findings.title);
   const list = make(box, 'ul');
   for (const {colour, sentences: [seen, means, todo], change} of findings.items) {
     const item = make(list, 'li', 'side');
@@ -37,6 +37,14 @@ function showFindings(findings) {
   }
 }
 
+// HTML, escaped where it was built. It is kept while it stays the same, for who reads it or has selected it.
+let verdict = '';
+function showVerdict(html) {
+  if (html === verdict) return;
+  verdict = html;
+  element.querySelector('.verdict').innerHTML = html;
+}
+
 function build(value) {
   root.replaceChildren();
   panes.length = 0;
@@ -44,8 +52,9 @@ function build(value) {
   run = value.run;
   for (const side of value.sides) {
     const box = make(root, 'section', 'pane');
+    box.style.setProperty('--side', side.colour);
     const head = make(box, 'header');
-    make(head, 'h3', 'side', side.label).style.setProperty('--side', side.colour);
+    make(head, 'h3', 'side', side.label);
     make(head, 'span', 'badge', side.method);
     const place = make(head, 'span', 'badge');
     const stage = make(box, 'div', 'stage');
@@ -93,8 +102,9 @@ function showProblem(pane, index, problem) {
 
 function clear() {
   build({run: null, sides: []});
-  for (const name of ['.headline', '.note']) put(element.querySelector(name), '');
-  element.querySelector('.asked').hidden = figures.hidden = true;
+  for (const name of ['.headline', '.verdict', '.note']) put(element.querySelector(name), '');
+  for (const name of ['.asked', '.all-figures', '.key-figures']) element.querySelector(name).hidden = true;
+  verdict = '';
   showFindings(null);
 }
 
@@ -104,6 +114,7 @@ function show(text) {
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
   put(element.querySelector('.note'), value.note);
+  showVerdict(value.verdict);
   showFindings(value.findings);
   if (value.asked) showSetup(value);
   value.sides.forEach((side, index) => {

@@ -5,6 +5,7 @@ Figures are computed only when a round has ended: the page shares the machine wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,7 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.rounds import whole_rounds
 from playground.i18n import Locale, say, say_message
-from playground.report.conclusions import Conclusion, conclusions
+from playground.report.conclusions import Conclusion, Kind, conclusions
 from playground.report.figures import STATISTICS
 from playground.report.tables import errors, tables
 from playground.runs.comparison import Comparison
@@ -24,6 +25,9 @@ from .painter import Painter, Stage
 # Answers shown of a side's latest trial, and characters of each.
 ANSWERS = 20
 LONGEST = 1500
+# What stands beside the verdict, and what is folded away with the figures.
+NOTES: tuple[Kind, ...] = ("note", "failures", "answers", "claim")
+CAVEATS: tuple[Kind, ...] = ("ending", "accuracy")
 
 
 class MeasuredPainter(Painter):
@@ -32,6 +36,7 @@ class MeasuredPainter(Painter):
         # Those that the figures are of, and those that the last painted change was of.
         self._rounds = self._painted_rounds = 0
         self._conclusions: list[Conclusion] = []
+        self._answer = ""
         self._table: dict[str, Any] | None = None
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
@@ -43,33 +48,35 @@ class MeasuredPainter(Painter):
         if whole or done != self._rounds:
             self._rounds = done
             self._conclusions = conclusions(run) if done else []
+            self._answer = self._verdict() if done else ""
             self._table = self._tables() if any(side.requests for side in run.sides) else None
         return {
             "headline": self._headline(),
+            "verdict": self._answer,
+            "caveats": self._sentences(CAVEATS),
             "note": self._note(now),
             "sides": [self._pane(index, now, changed) for index in range(len(run.sides))],
             "table": self._table,
         }
 
     def _headline(self) -> str:
-        status, verdicts = self._run.status, self._sentences(headline=True)
+        status, verdicts = self._run.status, " ".join(self._sentences(("headline",)))
         if status == "running":
             return verdicts or self._phase()
         if status == "done" and verdicts:
             return verdicts
         return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
 
-    def _sentences(self, headline: bool) -> str:
-        sentences = [item.sentence for item in self._conclusions if (item.kind == "headline") == headline]
-        return " ".join(say_message(sentence, self._locale) for sentence in sentences)
+    def _sentences(self, kinds: Sequence[Kind]) -> list[str]:
+        return [say_message(item.sentence, self._locale) for item in self._conclusions if item.kind in kinds]
 
     def _note(self, now: float) -> str:
         run, locale = self._run, self._locale
         if run.status == "running":
-            return f"{self._progress(now)} {self._sentences(headline=False)}".strip()
+            return " ".join([self._progress(now), *self._sentences(NOTES)]).strip()
         if run.problem is not None:
             return say_message(run.problem, locale)
-        return f"{self._sentences(headline=False)} {say('race.saved', locale, id=run.id)}".strip()
+        return " ".join([*self._sentences(NOTES), say("race.saved", locale, id=run.id)])
 
     def _progress(self, now: float) -> str:
         comparison, plan, locale = self._comparison, self._run.measurement, self._locale
@@ -124,6 +131,7 @@ class MeasuredPainter(Painter):
 
     def _tables(self) -> dict[str, Any]:
         return {
+            "title": say("measured.all_figures", self._locale),
             "unit": say("measured.milliseconds", self._locale),
             "single_name": say("measured.figure", self._locale),
             "columns": STATISTICS,

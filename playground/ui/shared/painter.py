@@ -15,6 +15,8 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
+from playground.report.answer import unlike
+from playground.report.answer_html import answer_html
 from playground.report.charts.chart import COLOURS
 from playground.report.findings import findings
 from playground.report.side_summary import limitations
@@ -49,6 +51,10 @@ class Painter:
             "findings": self._findings_section(),
             **self._paint(now, whole),
         }
+        if self._run.status != "running":
+            painted["note"] = " ".join(
+                [painted["note"], *(say_message(what, self._locale) for what in unlike(self._run))]
+            )
         if self._run.status != "running" and not self._drawn():
             painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
         if self._comparison is not None and self._comparison.unsaved is not None:
@@ -78,8 +84,12 @@ class Painter:
                 }
                 for finding in findings(self._run)
             ]
-            self._findings = {"title": say("finding.title", self._locale), "items": items}
+            self._findings = {"title": say("finding.count", self._locale, count=len(items)), "items": items}
         return self._findings
+
+    def _verdict(self) -> str:
+        """The answer as HTML: a number, its interval, how sure it is."""
+        return answer_html(self._run, self._locale)
 
     def _phase(self) -> str:
         phase = self._comparison.live.phase if self._comparison else "running"

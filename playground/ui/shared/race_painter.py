@@ -13,6 +13,7 @@ from playground.domain.record.traces import Chunk, RequestTrace
 from playground.i18n import Locale, say, say_message
 from playground.models import folders
 from playground.models.tokenizer import TokenText, token_text
+from playground.report.answer import next_steps, race_sentences
 from playground.report.figures import number
 from playground.report.side_summary import race_figures, readable
 from playground.runs.comparison import Comparison
@@ -39,7 +40,8 @@ class RacePainter(Painter):
             if with_facts:
                 painted |= self._details(index, self._stage(index, now))
             sides.append(painted)
-        return {"headline": self._headline(), "note": self._note(), "sides": sides}
+        verdict = self._verdict() if self._run.status != "running" else ""
+        return {"headline": self._headline(), "verdict": verdict, "note": self._note(), "sides": sides}
 
     def _grown(self, index: int, whole: bool) -> dict[str, Any]:
         side = self._run.sides[index]
@@ -51,6 +53,9 @@ class RacePainter(Painter):
         run, locale = self._run, self._locale
         if run.status == "running":
             return self._phase()
+        observed = [say_message(sentence, locale) for sentence in race_sentences(run)]
+        if run.status == "done" and observed:
+            return " ".join(observed)
         speeds = [
             (side.label, figures.decode_tokens_per_s)
             for side in run.sides
@@ -67,9 +72,8 @@ class RacePainter(Painter):
             return say_message(run.problem, locale)
         if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
             return ""
-        contended = any(side.contended for side in run.sides)
-        fairness = say("race.contended" if contended else "race.nearly_fair", locale)
-        return f"{fairness} {say('race.saved', locale, id=run.id)}"
+        steps = [say_message(step, locale) for step in next_steps(run)]
+        return " ".join([*steps, say("race.saved", locale, id=run.id)])
 
     def _stage(self, index: int, now: float) -> Stage:
         locale, comparison, side = self._locale, self._comparison, self._run.sides[index]

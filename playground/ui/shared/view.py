@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -17,17 +16,27 @@ from playground.i18n import Locale, say
 from playground.report import charts
 from playground.runs.comparison import Comparison
 
+from .charts_value import charts_value
 from .measured_painter import MeasuredPainter
 from .painter import Painter
 from .race_painter import RacePainter
 
 ASSETS = Path(__file__).parents[1] / "assets"
 PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
+# The answer first, then what the sides wrote and the figures that matter; the rest is folded.
 PANES = """
-<p class="headline" role="status"></p><p class="note"></p>
-<section class="findings" hidden></section><details class="asked" hidden></details>
-<div class="panes"></div><div class="figures" hidden></div>
+<section class="result">
+<p class="headline" role="status"></p><div class="verdict"></div><p class="note"></p></section>
+<div class="panes"></div><div class="figures key-figures" hidden></div>
+<div class="folds"><details class="findings" hidden></details>
+<details class="all-figures" hidden>
+<summary></summary><ul class="caveats"></ul><div class="figures"></div></details>
+<details class="asked" hidden></details></div>
 <div class="definition" popover tabindex="-1" autofocus></div>
+"""
+CHARTS = """
+<div class="lead-chart"></div><details class="all-charts" hidden><summary></summary>
+<p class="charts-message"></p><div class="chart-grid"></div><p class="left-out"></p></details>
 """
 
 
@@ -70,9 +79,9 @@ def run_list(elem_id: str, *, live: str | None = None) -> gr.HTML:
 
 
 def chart_grid(*, live: str | None = None) -> gr.HTML:
-    """The component that draws a run's charts."""
+    """The component that draws charts: the first at once, all of them when its fold is opened."""
     return gr.HTML(
-        html_template='<p class="charts-message"></p><div class="chart-grid"></div>',
+        html_template=CHARTS,
         js_on_load=f"{asset('charts.js')}\n{asset('live.js')}",
         apply_default_css=False,
         plotly=str(PLOTLY_JS),
@@ -112,9 +121,11 @@ class Drawer:
         """The charts' value."""
         run, locale = self._run, self._locale
         if run.mode == "race":
-            return json.dumps(charts.charts_of(run, locale))
+            drawn = charts.charts_of(run, locale)
+            return charts_value(drawn, locale, lead="speed", ended=run.status != "running")
         done = min(sum(trial.complete for trial in side.trials) for side in run.sides)
         if done != self._rounds:
             self._rounds = done
             self._outcomes = charts.outcomes(run, locale)
-        return json.dumps(charts.worth_showing(run, {**self._outcomes, **charts.over_time(run, locale)}))
+        drawn = {**self._outcomes, **charts.over_time(run, locale)}
+        return charts_value(drawn, locale, ended=run.status != "running")

@@ -17,6 +17,7 @@ from playground.report.sweep import conclusions_of
 from playground.report.sweep_table import point_table
 from playground.runs.comparison import Comparison
 from playground.runs.sweep import SweepRun
+from playground.ui.shared.charts_value import charts_value
 from playground.ui.shared.deploy import deploy_html
 
 # The largest share of the time that painting a sweep under way may use, since it competes with the measurement.
@@ -42,8 +43,10 @@ class SweepPainter:
             return None
         self._painted = state
         analysis = SweepAnalysis.of(sweep)
-        charts = json.dumps(sweep_charts(analysis, self._locale))
-        painted = self._outcome(analysis), self._table(analysis), charts
+        charts = sweep_charts(analysis, self._locale)
+        ended = sweep.status != "running"
+        drawn = charts_value(charts, self._locale, ended=ended, lead=next(iter(charts), None))
+        painted = self._outcome(analysis), self._table(analysis), drawn
         self._not_before = time.monotonic() + (time.monotonic() - began) / SHARE
         return painted
 
@@ -52,12 +55,17 @@ class SweepPainter:
         done = sum(point.settled for point in sweep.points)
         parts = [sweep.title, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
         head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
-        sentences = [say_message(sentence, locale) for sentence in conclusions_of(analysis)]
+        first, *others = [say_message(sentence, locale) for sentence in conclusions_of(analysis)] or [""]
+        card = f'<p class="headline">{escape(first)}</p>{self._deploy(analysis)}' if first else ""
         if sweep.status != "running":
-            sentences.append(say("race.saved", locale, id=sweep.id))
-        lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        outcome = f'<p class="headline" role="status">{escape(head)}</p><div class="note">{lines}</div>'
-        return outcome + self._deploy(analysis)
+            head += f" · {say('race.saved', locale, id=sweep.id)}"
+        lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in others)
+        title = escape(say("sweep.more", locale, count=len(others)))
+        more = f'<details><summary>{title}</summary><ul class="caveats">{lines}</ul></details>' if others else ""
+        return (
+            f'<section class="recommended">{card}</section><p class="note" role="status">{escape(head)}</p>'
+            f'<div class="folds">{more}</div>'
+        )
 
     def _deploy(self, analysis: SweepAnalysis) -> str:
         """The snippets that start the recommended engine elsewhere."""

@@ -57,7 +57,7 @@ async def test_a_run_is_followed_to_its_end(host: Host, client: httpx.AsyncClien
     assert comparison.finished
     text, value = answer_in(events)
     assert text == comparison.run.sides[0].requests[0].output_text
-    assert say("race.done", "zh-CN") in value["headline"]
+    assert "在这一次竞速中" in value["headline"]
     assert [part for part, _ in events if part == "charts"]
     assert events[-1][0] == "end"
 
