@@ -50,6 +50,7 @@ granitemoehybrid 32 4096 11008 32 - - 32000 2048 0
 granitemoeshared 32 4096 11008 32 - - 32000 2048 0
 hunyuan_v1_dense 32 4096 11008 32 - - 290943 2048 0
 hunyuan_v1_moe 32 4096 11008 32 - - 290943 2048 0
+internlm - - - - - - - - -
 internlm2 - - - - - - - - -
 internlm3 - - - - - - - - -
 jamba 32 4096 14336 32 8 - 65536 262144 0 attn_layer_period=8 attn_layer_offset=4
@@ -57,6 +58,7 @@ kimi_k2 61 7168 18432 128 128 - 129280 4096 0
 lfm2 32 2560 12288 32 8 - 65536 128000 1
 lfm2_moe 32 2048 7168 32 8 - 65536 128000 1
 llama 32 4096 11008 32 - - 32000 2048 0
+minicpm - - - - - - - - -
 minimax_m2 62 3072 1536 48 8 128 200064 196608 0
 minimax_text_01 - - - - - - - - -
 ministral 32 4096 14336 32 8 - 32000 131072 0 sliding_window=4096
@@ -82,6 +84,8 @@ qwen2_moe 24 2048 5632 16 16 - 151936 32768 0
 qwen2_vl 80 8192 29568 64 8 - 152064 32768 -
 qwen2_vl_text 80 8192 29568 64 8 - 152064 32768 -
 qwen3 32 4096 22016 32 32 128 151936 32768 0
+qwen3_5_moe_text 40 2048 - 16 2 256 248320 32768 0 full_attention_interval=4
+qwen3_5_text 32 4096 12288 16 4 256 248320 32768 0 full_attention_interval=4
 qwen3_moe 24 2048 6144 32 4 - 151936 32768 0
 qwen3_next 48 2048 5632 16 2 256 151936 32768 0 full_attention_interval=4
 qwen3_vl_moe_text 24 2048 5632 16 16 - 151936 128000 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .caches import LATENT_FAMILIES, Cache, first, kv_heads, layer_count, read_caches, size
+from .caches import LARGEST_SIZE, LATENT_FAMILIES, Cache, first, kv_heads, layer_count, read_caches, size
 from .context import context_of
 from .families import DEFAULTS
 from .fields import (
@@ -117,7 +117,10 @@ class ModelShape:
     @property
     def plain(self) -> bool:
         """Whether the cache is exactly so many bytes for each token: no layer has a window or a state."""
-        return self.understood and not self.stateful and all(cache.window is None for cache in self.caches)
+        bounded = any(
+            cache.window is not None and cache.window < (self.context or LARGEST_SIZE) for cache in self.caches
+        )
+        return self.understood and not self.stateful and not bounded
 
     @property
     def sliding_layers(self) -> int:
