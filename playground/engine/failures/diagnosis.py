@@ -10,7 +10,7 @@ from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
 from playground.processes import exit_code_text, signal_name
 
-from .causes import CAUSES, SIGNALS, Cause
+from .causes import CAUSES, SIGNALS, Cause, ends
 from .log_lines import LONGEST_LINE
 from .pydantic_errors import refused_fields
 from .root import Weight, root_chain, root_first, weight
@@ -31,6 +31,8 @@ WITHIN = re.compile(
     r"(?<![\w.])(?P<kind>(?:\w{1,60}\.){0,8}(?:[A-Z]\w{0,60}(?:Error|Exception)|Exception|OutOfResources))"
     r"(?:: |\()(?P<text>.+)"
 )
+# That a process was ended follows from the exception of another.
+ENDS = frozenset(cause.name for cause in ends.CAUSES) - {"oom_killed"} | {"dependency"}
 # What pydantic puts around a message.
 AROUND = re.compile(r"^\s*(?:Value error|Assertion failed), | \[type=\w+, input.*$")
 
@@ -166,7 +168,6 @@ def _by_line(start: StartLog, lines: Sequence[tuple[int, str]], vague: Diagnosis
     lines = [(number, text[:MATCHED_LINE]) for number, text in lines if ANY_SIGN.search(text[:MATCHED_LINE])]
     for cause, sign in SIGNS.items():
         matches = [(number, match) for number, text in lines if (match := sign.search(text))]
-        # That a process was ended follows from the exception of another.
         if not matches or (vague is not None and cause.name in ENDS):
             continue
         match = matches[0][1]
@@ -178,9 +179,6 @@ def _by_line(start: StartLog, lines: Sequence[tuple[int, str]], vague: Diagnosis
         numbers = {number for number, _ in matches[:SIGN_LINES]} | {*(vague.evidence if vague else ())}
         return Diagnosis(cause.name, vague.stage if vague else start.stage, params, tuple(sorted(numbers)))
     return None
-
-
-ENDS = frozenset(("killed", "crashed", "stopped", "illegal_instruction", "bus_error", "dependency"))
 
 
 def _ended(

@@ -21,6 +21,9 @@ KV_MARGIN = 1.05
 LEAST_SEQS = 2
 LEAST_BATCHED_TOKENS = 512
 
+# vLLM's own classes call these knobs otherwise.
+FIELD_NAMES = {"cache_dtype": "kv_cache_dtype", "policy": "scheduling_policy"}
+
 Figures = Mapping[str, object]
 Changes = list[Change]
 Rule = Callable[[Figures, EngineSettings], Changes]
@@ -156,6 +159,8 @@ def by_stage(figures: Figures, settings: EngineSettings) -> Changes:
         ]
     if at in ("serving", "answering"):
         return [*lower, *_smaller_batches(figures, settings)]
+    if at == "unseen":
+        return [*lower, *_smaller_batches(figures, settings), *no_draft(figures, settings)]
     return no_draft(figures, settings)
 
 
@@ -241,7 +246,7 @@ def named_fields(figures: Figures, settings: EngineSettings) -> Changes:
     """The fields that vLLM refused, back to its own choice; a number that was too small, as small as it may be."""
     fields, least = str(figures.get("fields", "")).split(), _number(figures, "least")
     changes = list[Change]()
-    for name in fields:
+    for name in (FIELD_NAMES.get(field, field) for field in fields):
         section = "knobs" if name in Knobs.model_fields else "speculation"
         changes.append(Change(f"{section}.{name}", int(least) if least is not None else None))
     speculative = str(figures.get("model", "")) == "SpeculativeConfig"

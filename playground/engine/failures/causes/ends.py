@@ -8,7 +8,7 @@ from .cause import Cause
 
 # A process that a signal ended leaves no message, only the signal's number.
 DIED = r"(?:Failed core proc\(s\): \{.{0,200}?: |died unexpectedly \(exit code: |exitcode[=:] ?)"
-EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|exited with status) "
+EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|exited with status) {1,8}"
 
 CAUSES = (
     Cause(
@@ -45,8 +45,8 @@ CAUSES = (
         "stopped", line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
     ),
     # A core that ended without one; an exit code that says nothing; a start that was given up.
-    Cause("core_died"),
-    Cause("unknown"),
+    Cause("core_died", line=r"Engine core initialization failed|EngineDeadError|EngineCore encountered an issue"),
+    Cause("unknown", line=EXIT + r"(?P<code>[1-9]\d{0,2})\b"),
     Cause("timeout", changes=remedy_rules.without_slow_stages),
 )
 # 128 + n where signal n ended the server itself.
