@@ -13,7 +13,7 @@ from playground.domain.errors import InvalidInput
 
 from . import option_table
 from .notes import Notes
-from .options import Option
+from .options import Option, of_pair
 from .programs import Start, contained
 from .shell import Word, commands
 
@@ -47,7 +47,7 @@ def looks_like_yaml(text: str) -> bool:
     return first == "---" or any(pattern.match(first) for pattern in (KEY, ITEM, FLOW))
 
 
-def starts_of_yaml(text: str) -> Iterator[Start | list[Option]]:
+def starts_of_yaml(text: str, notes: Notes) -> Iterator[Start | list[Option]]:
     """What starts vLLM, in order: containers, or the options of a --config file. Raises InvalidInput for what is
     no YAML, with the line."""
     for number, document in enumerate(_loaded(text, _Loader)):
@@ -61,7 +61,7 @@ def starts_of_yaml(text: str) -> Iterator[Start | list[Option]]:
                 yield start
         is_config = isinstance(document, dict) and any(_option_name(key) in option_table.EVERY for key in document)
         if not containers and is_config:
-            yield [*_config_options(_loaded(text, yaml.SafeLoader)[number])]
+            yield [*_config_options(_loaded(text, yaml.SafeLoader)[number], notes)]
 
 
 def _loaded(text: str, loader: type[yaml.SafeLoader]) -> list[Any]:
@@ -193,18 +193,15 @@ def _option_name(key: Any) -> str:
     return str(key).replace("_", "-")
 
 
-def _config_options(config: Mapping[Any, Any]) -> Iterator[Option]:
+def _config_options(config: Mapping[Any, Any], notes: Notes) -> Iterator[Option]:
     """The options of a --config file: a key is an option's name; a list several values; a table JSON."""
     for key, value in config.items():
-        name = _option_name(key).replace("-", "_")
-        if name == "model_tag":
-            name = "model"
-        if isinstance(value, (bool, dict)) or value is None:
-            yield Option(name, value)
-        elif isinstance(value, list):
-            yield Option(name, [str(part) for part in value])
-        else:
-            yield Option(name, str(value))
+        name = "model" if _option_name(key) == "model-tag" else str(key)
+        if isinstance(value, list):
+            value = [str(part) for part in value]
+        elif not isinstance(value, (bool, dict)) and value is not None:
+            value = str(value)
+        yield of_pair(name, value, notes)
 
 
 def is_dockerfile(text: str) -> bool:

@@ -90,6 +90,14 @@ def split(words: Sequence[Word], notes: Notes, former: Container[str] = ()) -> I
             yield option
 
 
+def of_pair(key: str, value: Any, notes: Notes) -> Option:
+    """The option of a --config file's key, which vLLM's parser reads like one that is typed."""
+    name, inner, _ = _in_full(f"--{key}", notes, ())
+    if name.startswith("no_") and name[3:].replace("_", "-") in option_table.SWITCHES:
+        return Option(name[3:], value is False, inner)
+    return Option(name, value, inner)
+
+
 def _read(words: Sequence[Word], at: int, notes: Notes, former: Container[str]) -> tuple[Option, int]:
     """The option whose flag stands before `at`, and the place after its values."""
     word = words[at - 1]

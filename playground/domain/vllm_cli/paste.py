@@ -127,7 +127,7 @@ def _of_python(block: str, notes: Notes) -> list[Option]:
 def _of_yaml(block: str, notes: Notes) -> list[Option]:
     shell_notes = Notes([*notes.translated], [*notes.left_out])
     try:
-        starts = [*documents.starts_of_yaml(block)]
+        starts = [*documents.starts_of_yaml(block, notes)]
     except InvalidInput as error:
         starts, refusal = [], error
     else:

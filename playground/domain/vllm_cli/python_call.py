@@ -23,6 +23,7 @@ OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
 LISTED = re.compile(r"""["']vllm["']|vllm\.entrypoints|["'][^"'\n]*vllm serve""")
 # What Deploy writes before options that LLM(...) does not take: words for a shell, as JSON.
 SERVED_ONLY = "# vllm serve only: "
+TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float32", "torch.float")
 STARTS = re.compile(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints")
 CODE = re.compile(
     r"^\s*(?:import|from|def|async def|class|subprocess|os\.|\w+\s*=\s*[\[f\"'(]|\w[\w.]*\(|with|@)", re.MULTILINE
@@ -49,6 +50,8 @@ def options(text: str, notes: Notes) -> list[Option]:
         if isinstance(node, ast.Name) and node.id in literals:
             name_of, node = node.id, literals[node.id]
             notes.say("paste.resolved", name=name_of, value=shortened(_typed(source, node)))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in TYPES:
+            node = ast.Constant(node.attr)
         value = _literal(source, name, node)
         if name == "**" and isinstance(value, dict) and all(isinstance(key, str) for key in value):
             read += [Option(key, inner) for key, inner in value.items()]

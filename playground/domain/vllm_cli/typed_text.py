@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 from .notes import Notes
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+ENTITY = re.compile(r"&(?:amp|lt|gt|quot|nbsp|#39|#x27|#34);")
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]|[\x00-\x08\x0e-\x1f\x7f]")
 # Blanks that are none to a shell.
 BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\x0b\x0c]")
@@ -46,7 +48,8 @@ REPL = re.compile(r"^(?:>>>|\.\.\.)(?: |$)", re.MULTILINE)
 def cleaned(text: str, notes: Notes) -> str:
     """Plain text. Typographic quotes are plain ones where a text has no plain ones of that kind."""
     text = NEWLINES.sub("\n", text)
-    plain = BLANKS.sub(" ", INVISIBLE.sub("", ANSI.sub("", text)))
+    whole = html.unescape(text) if ENTITY.search(text) else text
+    plain = BLANKS.sub(" ", INVISIBLE.sub("", ANSI.sub("", whole)))
     plain = HYPHENS.sub("-", DASHES.sub(_dashes, plain))
     for quote, typographic in QUOTES:
         if quote not in plain:
