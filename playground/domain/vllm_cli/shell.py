@@ -23,8 +23,8 @@ ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 SET = re.compile(r"\$(?:env:)?([A-Za-z_]\w*)[ \t]*(\+?)=[ \t]*", re.IGNORECASE)
 DEFAULT = re.compile(r"(\w+):?[-=]([^{}$`]*)")
 VARIABLE = re.compile(r"\$(?:(?P<bare>[A-Za-z_]\w*|[0-9@*#?!-])|\{(?P<braced>[^{}\n]*)\})|%(?P<dos>[A-Za-z_]\w*)%")
-# A backslash, Windows' caret or PowerShell's backtick at the end of a line; blanks and comments after it are slips.
-# A shell shows > before the next line.
+# A backslash, Windows' caret or PowerShell's backtick at the end of a line; blanks and comments after it are
+# slips. A shell shows > before the next line.
 CONTINUED = re.compile(r"[\\^`](?P<slip>[ \t]*(?:(?<=[ \t])#[^\n]*)?)(?:\n|\Z)(?:[ \t]*>[ \t])?")
 BREAKS = re.compile(r"&&|\|\||;;|\|&|[;|\n]|&(?![>&])")
 REDIRECTED = re.compile(r"(?:\d+|&)?(?:>>|>\||>&|<<<|<&|<>|>|<)[ \t]*")
