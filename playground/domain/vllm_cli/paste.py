@@ -121,6 +121,9 @@ def _of_python(block: str, notes: Notes) -> list[Option]:
                     if python_call.is_python(text) and "python" in program:
                         notes.leave(programs.named(command.words), "paste.wrapper")
                         return python_call.options(text, notes)
+        with contextlib.suppress(InvalidInput):
+            # A shell's text may only mention the call.
+            return _of_shell(block, notes)
         raise refusal from None
 
 
