@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 
 from playground.config import Config
 from playground.domain.errors import WorkFailed
 from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.validation import validate
-from playground.i18n import say
+from playground.i18n import say, say_message
 from playground.load.endpoint import Endpoint
 from playground.report.documents import load_document
 from playground.runs import load_test
@@ -44,12 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
     config, key = Config.from_environment(), os.environ.get("OPENAI_API_KEY")
     endpoint = Endpoint.attached(config, arguments.base_url, arguments.model, arguments.api, key)
     prompts = load_test.prompts_for(arguments.prompt, arguments.prompts, config.limits)
+    for remark in prompts.read.remarks if prompts.read is not None else ():
+        print(say_message(remark), file=sys.stderr)
     sampling = load_test.sampling_for(arguments.output_tokens)
     requests = arguments.requests or max(8, 2 * arguments.concurrency)
     profile = validate(
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
-    test = asyncio.run(load_test.drive(endpoint, prompts, sampling, profile, config))
+    test = asyncio.run(load_test.drive(endpoint, prompts.prompts, sampling, profile, config))
     print_json(load_document(test)) if arguments.json else print_load(test)
     if not test.answered:
         problem = test.traces[-1].problem

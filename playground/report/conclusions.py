@@ -18,7 +18,7 @@ from playground.domain.stats.verdicts import Verdict, compare, headline
 from .claims import claim_of
 from .findings import tells_of_drift
 
-Kind = Literal["headline", "note", "failures", "ending", "answers", "accuracy", "claim"]
+Kind = Literal["headline", "note", "failures", "ending", "answers", "accuracy", "claim", "prompts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Conclusion:
 
 def conclusions(run: Run) -> list[Conclusion]:
     """For each other side one sentence and its caveats; then why the rounds ended, whether the answers agree, how
-    accurate they are, and whether the preset's claim holds."""
+    accurate they are, what of a prompts file was not sent, and whether the preset's claim holds."""
     rounds = rounds_of(run)
     verdicts = run_verdicts(run, rounds)
     # Once the run has ended, drift and failures are findings, which also say what to do.
@@ -45,6 +45,8 @@ def conclusions(run: Run) -> list[Conclusion]:
     concluded += [Conclusion("ending", sentence) for sentence in _ending(run, rounds, verdicts)]
     concluded += [Conclusion("answers", sentence) for sentence in _agreements(run)]
     concluded += [Conclusion("accuracy", sentence) for sentence in (*statements(run), *harness_statements(run))]
+    if run.prompts is not None:
+        concluded += [Conclusion("prompts", sentence) for sentence in run.prompts.remarks]
     claimed = claim_of(run)
     return concluded + [Conclusion("claim", sentence) for sentence in (claimed.sentences() if claimed else ())]
 

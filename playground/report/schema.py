@@ -20,6 +20,7 @@ from .documents.explanation import ExplanationDocument
 from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
 from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
+from .documents.prompts import PromptsDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
 from .figures import DISTRIBUTIONS, SINGLE_VALUES
 
@@ -34,6 +35,7 @@ DOCUMENTS: dict[str, Any] = {
     "preflight": PreflightDocument,
     "paste": PasteDocument,
     "explanation": ExplanationDocument,
+    "prompts": PromptsDocument,
 }
 DESCRIPTION = (
     "One of several documents; each is also addressed by its name under $defs. null means unknown, never 0. "

@@ -18,10 +18,11 @@ from playground.domain.record.run import Run, SideRecord, Status
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.spec.workload import Prompt, Workload
+from playground.domain.spec.workload import Workload
 from playground.engine.pool import Pool
 from playground.models import folders
 from playground.models.tokenizer import tokenizer
+from playground.prompts import PromptSet
 from playground.store import History
 from playground.workers import RUNS, abandoned
 
@@ -57,7 +58,7 @@ class Comparison:
         measurement: Measurement | None = None,
         preset: str | None = None,
         sweep_id: str | None = None,
-        files: dict[str, tuple[Prompt, ...]] | None = None,
+        files: dict[str, PromptSet] | None = None,
     ) -> None:
         """`files`: the prompts of files that were read already, by their paths; what is read now is added."""
         now = datetime.now().astimezone()
@@ -76,7 +77,7 @@ class Comparison:
         self._config = config
         self._pool = pool
         self.saving = Saving(history, self.run.id)
-        self._prompts: tuple[Prompt, ...] = ()
+        self._prompts: PromptSet | None = None
         self._files = {} if files is None else files
         self._session: RunSession | None = None
         self._stopping = False
@@ -124,6 +125,8 @@ class Comparison:
             self._prompts = self._files.get(file) or self._resolved(plan)
             if file:
                 self._files[file] = self._prompts
+            if file not in prompts.names():
+                self.run.prompts = self._prompts.read
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a side's runtime lacks. Blocking: probes each runtime."""
@@ -171,9 +174,9 @@ class Comparison:
         if plan is None:
             return Race(self._config, self.saving, self.live, served_sides)
         resolved = self._prompts or self._resolved(plan)
-        return Measured(self._config, self.saving, self.live, served_sides, plan, resolved)
+        return Measured(self._config, self.saving, self.live, served_sides, plan, resolved.prompts)
 
-    def _resolved(self, plan: Measurement) -> tuple[Prompt, ...]:
+    def _resolved(self, plan: Measurement) -> PromptSet:
         workload = self.run.workload
         targets = [side.settings.target for side in self.run.sides if isinstance(side.settings, EngineSettings)]
         folder = folders.local_folder(self._config, targets[0]) if targets else None

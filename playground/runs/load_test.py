@@ -20,6 +20,7 @@ from playground.load.capabilities import probe
 from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Endpoint
 from playground.processes import exit_code_text
+from playground.prompts import PromptSet
 
 PROMPT = "Tell a long story about the keeper of a lighthouse and the sea."
 SEED = 0
@@ -40,15 +41,15 @@ class LoadTest:
         return any(trace.problem is None for trace in self.traces)
 
 
-def prompts_for(text: str | None, file: str | None, limits: Limits) -> Sequence[Prompt]:
+def prompts_for(text: str | None, file: str | None, limits: Limits) -> PromptSet:
     """One prompt, or those of a file (or a built-in set). Raises InvalidInput for what is above the limits."""
     if file is not None:
-        return prompts.load(file, limits)
+        return prompts.load_set(file, limits, SEED)
     if text is not None and not text.strip():
         raise InvalidInput("load.empty_prompt")
     single = Prompt(conversation=(ChatMessage(role="user", content=text or PROMPT),))
     check_prompts(limits, [single])
-    return [single]
+    return PromptSet((single,))
 
 
 def sampling_for(output_tokens: int | None) -> Sampling:

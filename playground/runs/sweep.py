@@ -18,7 +18,6 @@ from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.spec.workload import Prompt
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting
 from playground.domain.sweep.knobs import label_of
@@ -28,6 +27,7 @@ from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine.pool import Pool
 from playground.i18n import say_message
+from playground.prompts import PromptSet
 from playground.store import WRITERS, History
 from playground.workers import RUNS
 
@@ -102,7 +102,7 @@ class SweepRun:
         # Points whose second turn failed: retrying them once more might never end.
         self._failed_again: set[int] = set()
         # Files of prompts are read once: uploaded ones are gone before a long sweep ends.
-        self._files: dict[str, tuple[Prompt, ...]] = {}
+        self._files: dict[str, PromptSet] = {}
         self._deadline = float("inf")
         self._stopping = False
         self._running: Counter[EngineSettings] = Counter()

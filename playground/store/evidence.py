@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from playground.domain.message import Message
 from playground.domain.record.evidence import (
     AccuracyEvidence,
     HarnessEvidence,
@@ -13,6 +15,7 @@ from playground.domain.record.evidence import (
     Task,
     TopLogprobs,
 )
+from playground.domain.record.prompts import PromptsRead, Remark
 
 from .messages import message_of, message_text
 
@@ -68,3 +71,39 @@ def harness_of(text: str) -> HarnessEvidence:
         for task, metric, sides, higher in values["scores"]
     )
     return HarnessEvidence(values["version"], tuple(scores), message_of(values["problem"]))
+
+
+def prompts_row(evidence: PromptsRead) -> str:
+    """Remarks as [why, count, [first places]]."""
+
+    def remarks(of: tuple[Remark, ...]) -> list[object]:
+        return [[message_text(r.why), r.count, [message_text(place) for place in r.first]] for r in of]
+
+    return json.dumps(
+        {
+            "read": evidence.read,
+            "sampled": evidence.sampled,
+            "seed": evidence.seed,
+            "skipped": remarks(evidence.skipped),
+            "changed": remarks(evidence.changed),
+        },
+        ensure_ascii=False,
+    )
+
+
+def prompts_of(text: str) -> PromptsRead:
+    values = json.loads(text)
+
+    def remarks(of: list[list[Any]]) -> tuple[Remark, ...]:
+        return tuple(
+            Remark(required(why), count, tuple(required(place) for place in first)) for why, count, first in of
+        )
+
+    def required(message: str) -> Message:
+        parsed = message_of(message)
+        assert parsed is not None
+        return parsed
+
+    return PromptsRead(
+        values["read"], values["sampled"], values["seed"], remarks(values["skipped"]), remarks(values["changed"])
+    )

@@ -227,3 +227,9 @@ def results(db: Database) -> None:
         "CREATE INDEX entries_deleted ON entries (deleted_at) WHERE deleted_at IS NOT NULL",
     ):
         db.conn.execute(statement)
+
+
+@migrations(name="012_prompts")
+def prompts(db: Database) -> None:
+    """What was read of a prompts file, and what was skipped."""
+    db.table("runs").add_column("prompts", str)

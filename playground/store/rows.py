@@ -21,7 +21,16 @@ from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 
 from .conversations import conversation_of
-from .evidence import accuracy_of, accuracy_row, harness_of, harness_row, outputs_of, outputs_row
+from .evidence import (
+    accuracy_of,
+    accuracy_row,
+    harness_of,
+    harness_row,
+    outputs_of,
+    outputs_row,
+    prompts_of,
+    prompts_row,
+)
 from .messages import message_of, message_text
 
 Row = dict[str, Any]
@@ -56,6 +65,7 @@ def run_row(run: Run) -> Row:
         "outputs": outputs_row(run.outputs) if run.outputs else None,
         "accuracy": accuracy_row(run.accuracy) if run.accuracy else None,
         "harness": harness_row(run.harness) if run.harness else None,
+        "prompts": prompts_row(run.prompts) if run.prompts else None,
     }
 
 
@@ -178,6 +188,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
         accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         harness=harness_of(row["harness"]) if row["harness"] else None,
+        prompts=prompts_of(row["prompts"]) if row["prompts"] else None,
         sides=sides,
     )
 

@@ -24,7 +24,7 @@ CHOSEN = "IN (SELECT value FROM json_each(?))"
 # Without what no line says, which may be long.
 RUNS = (
     "SELECT id, created_at, mode, status, preset, sweep_id, seed, workload, measurement, NULL AS machine,"
-    " NULL AS problem, NULL AS outputs, NULL AS accuracy, NULL AS harness"
+    " NULL AS problem, NULL AS outputs, NULL AS accuracy, NULL AS harness, NULL AS prompts"
     f" FROM runs WHERE id {CHOSEN}"
 )
 SIDES = f"SELECT run_id, label, settings FROM sides WHERE run_id {CHOSEN} ORDER BY run_id, position"

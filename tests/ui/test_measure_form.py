@@ -12,10 +12,12 @@ import pytest
 from playground import presets
 from playground.domain.errors import InvalidInput
 from playground.domain.limits import Limits
+from playground.domain.message import Message
 from playground.domain.spec.load_profile import RampProfile, RateProfile
 from playground.domain.spec.measurement import Harness, Measurement, SyntheticPrompts
 from playground.i18n import LOCALES, Locale, say_message
 from playground.presets import Preset
+from playground.prompts.formats import line
 from playground.ui.compare import measure_form, measure_values
 from playground.ui.compare.measure_form import look_at_upload
 from playground.ui.compare.measure_values import measurement_of, values_of
@@ -139,12 +141,21 @@ def test_an_uploaded_file(preset: Preset, uploads: Path) -> None:
 
 
 @pytest.mark.parametrize("locale", LOCALES)
+def test_what_is_skipped_in_an_upload_is_said_at_once(uploads: Path, locale: Locale) -> None:
+    path = uploads / "mine.jsonl"
+    path.write_text('{"prompt": "one"}\n{"prompt": " "}\n')
+    _, text = look_at_upload(str(path), Limits(), locale)
+    skipped = Message("prompts.skipped", {"count": 1, "why": Message("prompts.blank"), "place": line(2)})
+    assert say_message(skipped, locale) in text
+
+
+@pytest.mark.parametrize("locale", LOCALES)
 def test_a_bad_upload_is_said(uploads: Path, locale: Locale) -> None:
     path = uploads / "bad.csv"
-    path.write_text("question\nhello\n")
+    path.write_text("title\nhello\n")
     read, text = look_at_upload(str(path), Limits(), locale)
     assert not read
-    assert "question" in text
+    assert "title" in text
 
 
 def test_no_other_file_of_the_machine_is_read(preset: Preset, uploads: Path, tmp_path: Path) -> None:

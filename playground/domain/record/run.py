@@ -16,6 +16,7 @@ from playground.domain.spec.workload import Workload
 
 from .counters import Counters, Sample
 from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
+from .prompts import PromptsRead
 from .traces import RequestTrace
 
 Mode = Literal["race", "measured"]
@@ -68,7 +69,7 @@ class SideRecord:
 @dataclass(slots=True)
 class Run:
     """What the history keeps of a comparison. `measurement` is None for a race; `sweep_id` names the sweep that it
-    is a point of."""
+    is a point of; `prompts` tells what was read of a prompts file."""
 
     id: str
     created_at: str
@@ -85,6 +86,7 @@ class Run:
     outputs: OutputEvidence | None = None
     accuracy: AccuracyEvidence | None = None
     harness: HarnessEvidence | None = None
+    prompts: PromptsRead | None = None
 
     @property
     def title(self) -> str:

@@ -9,15 +9,18 @@ from .others import load_document, summary_document
 from .parts import SCHEMA_VERSION, json_text
 from .paste import paste_document
 from .preflight import preflight_document
+from .prompts import first_texts, prompts_document
 
 __all__ = [
     "SCHEMA_VERSION",
     "compare_document",
     "explanation_document",
+    "first_texts",
     "json_text",
     "load_document",
     "outputs_document",
     "paste_document",
     "preflight_document",
+    "prompts_document",
     "summary_document",
 ]

@@ -48,6 +48,7 @@ from .parts import (
     side_figures_document,
     verdict_document,
 )
+from .prompts import PromptsReadDocument, prompts_read_document
 
 
 class GpuDocument(TypedDict):
@@ -174,6 +175,8 @@ class CompareDocument(TypedDict):
     """null: not requested, or the run ended before it. Absent in documents that are older than it."""
     harness: NotRequired[HarnessResultDocument | None]
     """null: not requested, or the run ended before it. Absent in documents that are older than it."""
+    prompts: NotRequired[PromptsReadDocument]
+    """Of a prompts file; absent without one."""
     claim: ClaimDocument | None
     findings: list[FindingDocument]
     """What stands out, what makes the figures doubtful first."""
@@ -182,7 +185,7 @@ class CompareDocument(TypedDict):
 def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:
     """A race has no rounds and no verdicts."""
     rounds = rounds_of(run)
-    return {
+    document: CompareDocument = {
         "schema": SCHEMA_VERSION,
         "run_id": run.id,
         "created_at": run.created_at,
@@ -203,6 +206,9 @@ def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:
         "claim": claim_document(claim_of(run), locale),
         "findings": [_finding(finding, locale) for finding in findings(run)],
     }
+    if run.prompts is not None:
+        document["prompts"] = prompts_read_document(run.prompts, locale)
+    return document
 
 
 def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:

@@ -48,7 +48,7 @@ def build(preset: Preset) -> MeasureForm:
         if group == "sent":
             upload = gr.UploadButton(
                 str(sentence("measure.upload")),
-                file_types=[".txt", ".jsonl", ".csv", ".json"],
+                file_types=list(prompts.SUFFIXES),
                 size="sm",
                 visible=visible["file"],
                 elem_id="measure-upload",
@@ -113,11 +113,13 @@ def look_at_upload(path: object, limits: Limits, locale: Locale) -> tuple[str, s
     """The path to read, empty if the file can't be read, and a sentence about its content."""
     try:
         file = uploaded(path)
-        count = len(prompts.read(file, limits))
+        read = prompts.read(file, limits).read
     except PlaygroundError as error:
         return "", f'<p role="status" class="bad">{escape(say_message(error, locale))}</p>'
-    text = say("measure.uploaded", locale, file=file.name, count=count)
-    return str(file), f'<p role="status">{escape(text)}</p>'
+    assert read is not None
+    text = say("measure.uploaded", locale, file=file.name, count=read.read)
+    remarks = "".join(f"<li>{escape(say_message(remark, locale))}</li>" for remark in read.remarks)
+    return str(file), f'<p role="status">{escape(text)}</p>' + (f"<ul>{remarks}</ul>" if remarks else "")
 
 
 def _visible(form: MeasureForm, values: Mapping[str, Any]) -> dict[Any, Any]:

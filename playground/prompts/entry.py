@@ -1,0 +1,232 @@
+"""What an entry of a prompts file says: the keys and roles of the usual data sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.spec.workload import ChatMessage, Conversation, Prompt
+from playground.domain.unicode import mended
+
+# Names are compared in small letters.
+ROLES = {
+    **dict.fromkeys(["user", "human", "prompter", "customer", "questioner", "instruction"], "user"),
+    **dict.fromkeys(
+        [
+            "assistant",
+            "gpt",
+            "chatgpt",
+            "bing",
+            "bard",
+            "model",
+            "ai",
+            "bot",
+            "chatbot",
+            "claude",
+            "gpt4",
+            "gpt-4",
+            "gemini",
+            "agent",
+            "answer",
+            "output",
+        ],
+        "assistant",
+    ),
+    **dict.fromkeys(["system", "developer"], "system"),
+}
+CHATS = [
+    "messages",
+    "conversations",
+    "conversation",
+    "turns",
+    "items",
+    "dialog",
+    "dialogue",
+    "chat",
+    "conversation_a",
+]
+TEXTS = [
+    "prompt",
+    "question",
+    "query",
+    "instruction",
+    "problem",
+    "user_prompt",
+    "user_input",
+    "input",
+    "text",
+    "content",
+]
+# What belongs to an instruction or a question.
+MORE = ("input", "context")
+SYSTEM = ("system", "system_prompt", "system_message")
+WRAPPERS = ("body", "row")
+LIMITS = [
+    "max_tokens",
+    "max_completion_tokens",
+    "output_tokens",
+    "output_len",
+    "output_length",
+    "max_new_tokens",
+    "max_output_tokens",
+    "expected_output_len",
+]
+SPEAKERS = ("role", "from", "speaker", "author", "sender")
+CONTENTS = ("content", "value", "text", "message", "parts")
+KEYS = frozenset((*CHATS, *TEXTS))
+
+BLANK = Message("prompts.blank")
+NO_USER = Message("prompts.no_user")
+NOT_TEXT = Message("prompts.not_text")
+FIRST_TURN = Message("prompts.first_turn")
+UP_TO_USER = Message("prompts.up_to_user")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A prompt, or None and why. With a prompt, `why` says what of its entry is not sent."""
+
+    prompt: Prompt | None
+    why: Message | None = None
+
+
+def prompts_of(entry: object, file: str, place: Message) -> Iterator[Read]:
+    """What the entry says: usually one prompt. Raises InvalidInput for an entry in which nothing is known."""
+    values = _values(entry)
+    if values is None or not KEYS & values.keys():
+        raise InvalidInput("prompts.bad_entry", file=file, place=place)
+    limit = _limit(values, file, place)
+    chats = [key for key in CHATS if isinstance(values.get(key), list | str)]
+    key = next((key for key in TEXTS if values.get(key) is not None), None)
+    # A table has all columns in every row: an empty conversation counts only where there is no text.
+    if chat := next((name for name in chats if values[name]), None if key else next(iter(chats), None)):
+        yield _chat(values[chat], chat == "conversations", _system(values), limit, file, place)
+        return
+    value = "" if key is None else values[key]
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        for text in value:
+            yield _text(text, values, key, limit)
+    elif isinstance(value, list) and all(isinstance(turn, dict) for turn in value):
+        yield _chat(value, False, _system(values), limit, file, place)
+    elif isinstance(value, str):
+        yield _text(value, values, key, limit)
+    else:
+        raise InvalidInput("prompts.bad_entry", file=file, place=place)
+
+
+def _values(entry: object) -> dict[str, Any] | None:
+    """The entry's keys in small letters, with those that it wraps; None if it is no entry."""
+    if isinstance(entry, str):
+        return {"prompt": entry}
+    if isinstance(entry, list) and entry and all(isinstance(turn, dict) for turn in entry):
+        return {"messages": entry}
+    if not isinstance(entry, dict):
+        return None
+    values = _small(entry)
+    for wrapper in WRAPPERS:
+        if isinstance(values.get(wrapper), dict):
+            values |= _small(values[wrapper])
+    return values
+
+
+def _small(entry: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key).strip().lower(): value for key, value in entry.items()}
+
+
+def _limit(values: Mapping[str, Any], file: str, place: Message) -> int | None:
+    value = next((values[key] for key in LIMITS if values.get(key) not in (None, "")), None)
+    # Tables have numbers as text or with a point, and "no number" where there is none.
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 19:
+        value = int(value)
+    if isinstance(value, float):
+        value = None if value != value else int(value) if value.is_integer() and value < 1e15 else value
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InvalidInput("prompts.bad_max_tokens", file=file, place=place, value=value)
+    return value
+
+
+def _system(values: Mapping[str, Any]) -> Conversation:
+    text = next((values[key] for key in SYSTEM if isinstance(values.get(key), str) and values[key].strip()), None)
+    return () if text is None else (ChatMessage(role="system", content=mended(text)),)
+
+
+def _text(text: str, values: Mapping[str, Any], key: str | None, limit: int | None) -> Read:
+    if not text.strip():
+        return Read(None, BLANK)
+    if key in ("instruction", "question"):
+        more = [values[name] for name in MORE if isinstance(values.get(name), str) and values[name].strip()]
+        text = "\n\n".join((text, *more))
+    asks = ChatMessage(role="user", content=mended(text))
+    return Read(Prompt(conversation=(*_system(values), asks), max_tokens=limit))
+
+
+def _chat(
+    turns: object, first_only: bool, system: Conversation, limit: int | None, file: str, place: Message
+) -> Read:
+    """A conversation up to its last user's turn; of a recorded one (ShareGPT) the first, since later ones answer
+    another model."""
+    if isinstance(turns, str):
+        turns = _parsed(turns)
+    if not isinstance(turns, Sequence) or isinstance(turns, str):
+        raise InvalidInput("prompts.bad_messages", file=file, place=place)
+    if turns and all(isinstance(turn, str) for turn in turns):
+        # MT-bench: questions of which the later ones follow on an answer.
+        turns, first_only = [{"role": "user", "content": turn} for turn in turns], True
+    if not all(isinstance(turn, dict) for turn in turns):
+        raise InvalidInput("prompts.bad_messages", file=file, place=place)
+    first_only = first_only or any("from" in turn for turn in turns)
+    conversation, textless = _plain(turns, first_only)
+    end = len(conversation)
+    while end and not (conversation[end - 1].role == "user" and conversation[end - 1].content.strip()):
+        end -= 1
+    if not end:
+        blank = any(message.role == "user" for message in conversation)
+        return Read(None, NOT_TEXT if textless else BLANK if blank else NO_USER)
+    kept = conversation[:end]
+    if first_only:
+        kept = [message for message in kept if message.role != "assistant"]
+    left_out = len(turns) > len(kept)
+    if kept[0].role != "system":
+        kept = [*system, *kept]
+    why = (FIRST_TURN if first_only else UP_TO_USER) if left_out else None
+    return Read(Prompt(conversation=tuple(kept), max_tokens=limit), why)
+
+
+def _plain(turns: Sequence[Mapping[Any, Any]], first_only: bool) -> tuple[list[ChatMessage], bool]:
+    """The turns until one that can't be sent (a tool's, an image), and whether a user's turn was such a one."""
+    conversation: list[ChatMessage] = []
+    for turn in turns:
+        named = next((turn[key] for key in SPEAKERS if key in turn), None)
+        role = ROLES.get(named.strip().lower()) if isinstance(named, str) else None
+        content = _content(next((turn[key] for key in CONTENTS if key in turn), None))
+        if role is None or content is None:
+            return conversation, role == "user"
+        conversation.append(ChatMessage.model_validate({"role": role, "content": mended(content)}))
+        if first_only and role == "user":
+            break
+    return conversation, False
+
+
+def _content(content: object) -> str | None:
+    """A string, or a list of text parts; None for anything else (images, tool calls)."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not content:
+        return None
+    texts = [
+        part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None for part in content
+    ]
+    known = [text for text in texts if isinstance(text, str)]
+    return "".join(known) if len(known) == len(texts) else None
+
+
+def _parsed(text: str) -> Any:
+    """A table's cell may hold the conversation as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
