@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -23,7 +20,7 @@ from .diagnosis import Diagnosis, examine, figures_of
 from .log_file import LogFile, read_log
 from .remedies import Remedy
 from .stages import ANSWERING, stage_message
-from .start_log import StartLog, last_start
+from .start_log import ARGUMENTS, StartLog, last_start
 
 # Where the log does not say what the engine was started with.
 ASSUMED = EngineSettings(target="model")
@@ -90,29 +87,8 @@ def _allowed(change: Change, settings: EngineSettings) -> bool:
 
 
 def settings_of(args: str) -> EngineSettings | None:
-    """The settings that a log's own line of arguments names, read as if they stood on a command line; None if it
-    names none that can be read."""
+    """The settings that a log's own line of arguments names; None if it names none that can be read."""
     try:
-        values = ast.literal_eval(args)
-        command = shlex.join(["vllm", "serve", *_words(values)])
-        return paste.read(command).settings
-    except (ValueError, SyntaxError, RecursionError, MemoryError, PlaygroundError):
+        return paste.read(ARGUMENTS + args).settings if args else None
+    except PlaygroundError:
         return None
-
-
-def _words(values: object) -> list[str]:
-    if not isinstance(values, dict):
-        raise ValueError(values)
-    model = values.get("model_tag") or values.get("model")
-    words = [str(model)] if model else []
-    for name, value in values.items():
-        flag = f"--{str(name).replace('_', '-')}"
-        if name in ("model", "model_tag") or value is None:
-            continue
-        if isinstance(value, bool):
-            words.append(flag if value else flag.replace("--", "--no-", 1))
-        elif isinstance(value, list | tuple):
-            words += [flag, *map(str, value)]
-        else:
-            words += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
-    return words
