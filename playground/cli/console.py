@@ -14,10 +14,12 @@ from playground.engine.failures.explanation import Explanation
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
 from playground.report import preflight as preflight_report
+from playground.report import side_by_side_text as texts
 from playground.report.conclusions import conclusions
 from playground.report.documents import json_text
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
+from playground.report.side_by_side import SideBySide
 from playground.report.side_summary import limitations, race_figures, readable
 from playground.report.tables import errors
 from playground.runs.load_test import LoadTest
@@ -91,6 +93,24 @@ def round_lines(run: Run) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def print_side_by_side(beside: SideBySide) -> None:
+    """Print what differs first, then the figures with their ratios."""
+    for warning in texts.warnings(beside):
+        print(f"! {warning}")
+    tables = [texts.figure_table(beside)]
+    if beside.differences:
+        tables.insert(0, texts.difference_table(beside))
+    else:
+        print(say("beside.nothing"))
+    for heads, rows in tables:
+        print()
+        lines = [heads, *([" ".join(cell.split())[:60] for cell in row] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print(f"\n{texts.conclusion(beside)}")
 
 
 def print_load(driven: LoadTest) -> None:

@@ -1,18 +1,24 @@
-"""The command line's `history`: list, show, export."""
+"""The command line's `history`: list, show, compare, export, backup, prune."""
 
 from __future__ import annotations
 
 import argparse
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import say, say_message
-from playground.report.documents import compare_document, summary_document
+from playground.report.documents import compare_document, side_by_side_document, summary_document
+from playground.report.side_by_side import MOST_RUNS, SideBySide
 from playground.store import History, readable
 
 from . import sweep as sweep_verb
-from .console import print_json, print_run
+from .console import print_json, print_run, print_side_by_side
+
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,6 +35,32 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     export.add_argument("id")
     export.add_argument("--format", choices=["json", "csv", "html"], default="json")
     export.set_defaults(verb=_export)
+
+    beside = actions.add_parser("compare", help=say("cli.history_compare"))
+    beside.add_argument("ids", nargs="+", metavar="ID")
+    beside.add_argument("--json", action="store_true", help=say("cli.json"))
+    beside.set_defaults(verb=_compare)
+    backup = actions.add_parser("backup", help=say("cli.history_backup"))
+    backup.add_argument("file", type=Path)
+    backup.set_defaults(verb=_backup)
+    prune = actions.add_parser("prune", help=say("cli.history_prune"))
+    prune.add_argument("--older-than", metavar="DAYS", type=_days, help=say("cli.older_than"))
+    prune.add_argument("--larger-than", metavar="SIZE", type=_bytes, help=say("cli.larger_than"))
+    prune.set_defaults(verb=_prune)
+
+
+def _days(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,5})d?", text, re.ASCII)
+    if match is None:
+        raise argparse.ArgumentTypeError(say("cli.bad_days", value=text))
+    return float(match[1])
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,6})([MGT])B?", text.upper(), re.ASCII)
+    if match is None:
+        raise argparse.ArgumentTypeError(say("cli.bad_size", value=text))
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _history() -> History:
@@ -47,8 +79,8 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run(run_id: str) -> Run:
-    run = _history().get(run_id)
+def _run(run_id: str, history: History | None = None) -> Run:
+    run = (history or _history()).get(run_id)
     if run is None:
         raise InvalidInput("history.no_such_run", id=run_id)
     return run
@@ -72,4 +104,25 @@ def _export(arguments: argparse.Namespace) -> int:
     with readable(record.id):
         text = exported(record, arguments.format)
     print(text, end="")
+    return 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    history = _history()
+    beside = SideBySide.of([_run(run_id, history) for run_id in arguments.ids[: MOST_RUNS + 1]])
+    print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
+    return 0
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    _history().backup(arguments.file)
+    return 0
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    days, most = arguments.older_than, arguments.larger_than
+    if days is None and most is None:
+        raise InvalidInput("cli.prune_what")
+    before = None if days is None else (datetime.now().astimezone() - timedelta(days=days)).isoformat()
+    print(say("cli.pruned", count=_history().prune(before=before, most_bytes=most)))
     return 0

@@ -21,6 +21,7 @@ from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
 from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
 from .documents.prompts import PromptsDocument
+from .documents.side_by_side import SideBySideDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
 from .figures import DISTRIBUTIONS, SINGLE_VALUES
 
@@ -28,6 +29,7 @@ FILE = Path(__file__).with_name("schema.json")
 DOCUMENTS: dict[str, Any] = {
     "compare": CompareDocument,
     "history_list": HistoryListDocument,
+    "side_by_side": SideBySideDocument,
     "doctor": DoctorDocument,
     "load": LoadDocument,
     "sweep": SweepDocument,

@@ -87,6 +87,9 @@ class Arrival:
             preset = presets.load(link.preset)
             filled = compare_tab.filling(compare, preset, self._machine, locale)
             return {**filled, **sweep_tab.filling(self._sweeps, preset), tabs: gr.update(selected="compare")}
+        if link.compared:
+            beside = await self._opening.compared(link.compared, locale)
+            return {**beside, tabs: gr.update(selected="history")}
         job = self._host.followed(link.saved) or self._host.followed_sweep(link.saved)
         record = job.record if job else await READERS.run(settings_of, self._host, link.saved)
         if record is None:

@@ -10,6 +10,7 @@ from .parts import SCHEMA_VERSION, json_text
 from .paste import paste_document
 from .preflight import preflight_document
 from .prompts import first_texts, prompts_document
+from .side_by_side import side_by_side_document
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -22,5 +23,6 @@ __all__ = [
     "paste_document",
     "preflight_document",
     "prompts_document",
+    "side_by_side_document",
     "summary_document",
 ]

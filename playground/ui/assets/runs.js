@@ -1,4 +1,32 @@
 // The list of runs: one button a row, so that the keyboard opens a run too.
+// Runs are chosen with a box each, and then put beside each other. `compare`: the button's text, where that can be.
+const most = 4;
+
+function chooser(table, text) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'compare';
+  button.textContent = text;
+  button.hidden = true;
+  const boxes = () => [...table.querySelectorAll('input:checked')];
+  table.addEventListener('change', () => {
+    const chosen = boxes().length;
+    button.hidden = chosen < 2;
+    table.querySelectorAll('input:not(:checked)').forEach((box) => { box.disabled = chosen >= most; });
+  });
+  button.addEventListener('click', () => trigger('click', {compared: boxes().map((box) => box.value).reverse()}));
+  return button;
+}
+
+function addBox(row, id, label) {
+  const box = document.createElement('input');
+  box.type = 'checkbox';
+  box.value = id;
+  box.setAttribute('aria-label', `${label} ${id}`);
+  box.addEventListener('click', (event) => event.stopPropagation());
+  row.insertCell().appendChild(box);
+}
+
 function show(text) {
   const value = text && JSON.parse(text);
   const table = element.querySelector('table');
@@ -15,6 +43,10 @@ function show(text) {
     cell.textContent = name;
     head.appendChild(cell);
   });
+  if (value.compare) {
+    head.appendChild(document.createElement('th'));
+    table.createCaption().appendChild(chooser(table, value.compare));
+  }
   const body = table.createTBody();
   for (const {id, cells} of value.rows) {
     const row = body.insertRow();
@@ -31,6 +63,7 @@ function show(text) {
       cell.title = text;
       named(row.insertCell(), index).appendChild(cell);
     });
+    if (value.compare && id) addBox(row, id, value.compare);
   }
 }
 

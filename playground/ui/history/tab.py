@@ -20,6 +20,7 @@ from playground.domain.stats.verdicts import Outcome
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
 from playground.report.figures import number
+from playground.report.side_by_side import MOST_RUNS
 from playground.runs.host import Host
 from playground.store import READERS, Filters, Listed, Summary, readable
 from playground.ui.shared import save_buttons, view
@@ -28,6 +29,8 @@ from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
+
+from .beside import beside_html
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +77,7 @@ class HistoryTab:
     note: gr.HTML
     runs: gr.HTML
     problem: gr.HTML
+    beside: gr.HTML
     actions: gr.HTML
     sweep: SweepView
     panes: gr.HTML
@@ -95,6 +99,11 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         later = gr.Button(label("hist_later"), scale=0, min_width=100, visible=False, size="sm")
         earlier = gr.Button(label("hist_earlier"), scale=0, min_width=100, visible=False, size="sm")
     problem = gr.HTML(apply_default_css=False)
+    beside = gr.HTML(
+        js_on_load="\n".join(map(view.asset, ("address.js", "beside.js"))),
+        apply_default_css=False,
+        elem_id="beside",
+    )
     actions, sweep = save_buttons.build(host, "kept"), sweep_view.build("history-points")
     panes, charts = view.panes("history-panes"), view.chart_grid()
     return HistoryTab(
@@ -109,6 +118,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         note=note,
         runs=runs,
         problem=problem,
+        beside=beside,
         actions=actions,
         sweep=sweep,
         panes=panes,
@@ -145,19 +155,20 @@ class Handlers:
         return await self._page(values, 0, visitor_locale(request))
 
     async def earlier(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._page(values, values[self._tab.offset] + PAGE, visitor_locale(request))
+        return await self._page(values, (values[self._tab.offset] or 0) + PAGE, visitor_locale(request))
 
     async def later(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._page(values, max(values[self._tab.offset] - PAGE, 0), visitor_locale(request))
+        return await self._page(values, max((values[self._tab.offset] or 0) - PAGE, 0), visitor_locale(request))
 
     async def again(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._page(values, values[self._tab.offset], visitor_locale(request))
+        return await self._page(values, values[self._tab.offset] or 0, visitor_locale(request))
 
     async def _page(self, values: Mapping[Any, Any], offset: int, locale: Locale) -> dict[Any, Any]:
-        """The lines from there on. Those that are only in memory come first."""
+        """The lines from there on. Those that are only in memory come first. Of a tab that was not opened yet, no
+        field has a value."""
         tab = self._tab
         chosen = {name: values[choice] for name, choice in tab.choices.items() if values[choice]}
-        filters = cast(Filters, {"text": values[tab.text], "model": values[tab.model], **chosen})
+        filters = cast(Filters, {"text": values[tab.text] or "", "model": values[tab.model] or "", **chosen})
         limited = any(value for name, value in filters.items() if name != "order")
         unsaved = [Summary.unsaved(job.record, job.unsaved) for job in self._host.unsaved() if job.unsaved]
         try:
@@ -206,15 +217,32 @@ class Opening:
 
     def outputs(self) -> list[Any]:
         tab = self._tab
-        return [tab.problem, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
+        return [tab.problem, tab.beside, tab.actions, *tab.sweep.outputs(), tab.panes, tab.charts]
 
     async def clicked(self, event: gr.EventData, request: gr.Request) -> Any:
-        return await self.opened(str(event.run), visitor_locale(request)) or gr.skip()
+        locale, compared = visitor_locale(request), getattr(event, "compared", None)
+        if isinstance(compared, list):
+            return await self.compared([str(saved_id) for saved_id in compared[: MOST_RUNS + 1]], locale)
+        return await self.opened(str(event.run), locale) or gr.skip()
+
+    async def compared(self, ids: Sequence[str], locale: Locale) -> dict[Any, Any]:
+        """These runs beside each other, or why they can't be."""
+        tab = self._tab
+        try:
+            return {**self._closed(), tab.beside: await READERS.run(beside_html, self._host, ids, locale)}
+        except PlaygroundError as error:
+            logger.exception("%s are not compared", ", ".join(ids))
+            return {**self._closed(), tab.problem: alert(error, locale)}
+
+    def _closed(self) -> dict[Any, Any]:
+        tab = self._tab
+        empty = {tab.actions: "", tab.panes: "", tab.charts: "{}", tab.problem: "", tab.beside: ""}
+        return {**empty, **tab.sweep.nothing()}
 
     async def opened(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
         """The run or sweep as it looked live, or why it can't be opened; nothing, if there is none of that id."""
         tab = self._tab
-        closed = {tab.actions: "", **tab.sweep.nothing(), tab.panes: "", tab.charts: "{}", tab.problem: ""}
+        closed = self._closed()
         try:
             rendered = await READERS.run(self._rendered, saved_id, locale)
         except PlaygroundError as error:
@@ -246,7 +274,8 @@ def _listed(summaries: Sequence[Summary], locale: Locale) -> str:
         {"id": summary.id, "cells": [cell(summary, locale) for cell in COLUMNS.values()]} for summary in summaries
     ]
     headers = [say(f"ui.col_{name}", locale) for name in COLUMNS]
-    return json.dumps({"columns": [*COLUMNS], "headers": headers, "rows": rows})
+    compare = say("hist.compare", locale)
+    return json.dumps({"columns": [*COLUMNS], "headers": headers, "rows": rows, "compare": compare})
 
 
 def result_text(headline: Headline, locale: Locale) -> str:

@@ -1,0 +1,145 @@
+"""Runs of the history beside each other: what differs, how the figures compare, and why they may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
+from playground.domain.record.differences import Difference, differences
+from playground.domain.record.metrics import Distribution, SideFigures, side_figures
+from playground.domain.record.run import Run
+from playground.domain.spec.workload import Objective
+from playground.domain.stats.ratios import Ratio, quotient
+from playground.domain.stats.rounds import rounds_of, run_verdicts
+
+MOST_RUNS = 4
+# The figures in reading order, with the objective whose value of each round gives an interval.
+FIGURES: dict[str, Objective | None] = {
+    "tpot_ms": "tpot",
+    "ttft_ms": "ttft",
+    "output_tokens_per_s": "throughput",
+    "acceptance_rate": None,
+}
+PROMPTS = ("prompt", "system", "turns", "prompts", "prompts_sent")
+Agreement = Literal["agrees", "changed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRatio:
+    """A run's figure divided by the first run's. `interval`: 95%, by the rounds of both; None without enough. What
+    varies from one run to the next is not in it."""
+
+    ratio: float
+    interval: tuple[float, float] | None = None
+
+    @property
+    def agreement(self) -> Agreement:
+        if self.interval is None:
+            return "unknown"
+        return "agrees" if self.interval[0] <= 1 <= self.interval[1] else "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of the sides at one place. `labels` and `values` are each run's, `ratios` those of the runs after
+    the first. `figure`: a field of SideFigures, or "speed_up" for the side's verdict."""
+
+    figure: str
+    labels: tuple[str | None, ...]
+    values: tuple[float | None, ...]
+    ratios: tuple[ComparedRatio | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    runs: tuple[Run, ...]
+    differences: list[Difference]
+    rows: list[Row]
+    warnings: list[Message]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> SideBySide:
+        """Raises InvalidInput for fewer than two runs or more than MOST_RUNS."""
+        if not 2 <= len(runs) <= MOST_RUNS:
+            raise InvalidInput("beside.count", least=2, most=MOST_RUNS)
+        differing = differences(runs)
+        return cls(tuple(runs), differing, list(_rows(runs)), list(_warnings(runs, differing)))
+
+    @property
+    def agreement(self) -> Agreement:
+        """Whether a repetition came to the same: by the figure that decides, of each side."""
+        deciding = {"tpot": "tpot_ms", "ttft": "ttft_ms", "throughput": "output_tokens_per_s"}
+        figure = deciding.get(self.runs[0].workload.objective, "output_tokens_per_s")
+        ratios = [ratio for row in self.rows if row.figure in (figure, "speed_up") for ratio in row.ratios]
+        agreements = {ratio.agreement for ratio in ratios if ratio is not None}
+        if "changed" in agreements:
+            return "changed"
+        return "agrees" if agreements == {"agrees"} else "unknown"
+
+
+def _rows(runs: Sequence[Run]) -> Iterator[Row]:
+    for place in range(max(len(run.sides) for run in runs)):
+        sides = [run.sides[place] if place < len(run.sides) else None for run in runs]
+        labels = tuple(side.label if side else None for side in sides)
+        figures = [side_figures(side) if side else None for side in sides]
+        for figure, objective in FIGURES.items():
+            values = tuple(_value(of_side, figure) for of_side in figures)
+            by_rounds = [_of_rounds(run, place, objective) for run in runs]
+            if any(value is not None for value in values):
+                yield Row(figure, labels, values, _ratios(values, by_rounds))
+        verdicts = [_verdict(run, place) for run in runs]
+        values = tuple(ratio.value if ratio else None for ratio in verdicts)
+        if any(verdicts):
+            yield Row("speed_up", labels, values, _ratios(values, verdicts))
+
+
+def _value(figures: SideFigures | None, name: str) -> float | None:
+    value = getattr(figures, name) if figures is not None else None
+    return value.mean if isinstance(value, Distribution) else value
+
+
+def _of_rounds(run: Run, place: int, objective: Objective | None) -> Ratio | None:
+    if objective is None or place >= len(run.sides):
+        return None
+    return Ratio.of_values([item.values[run.sides[place].label] for item in rounds_of(run, objective)])
+
+
+def _verdict(run: Run, place: int) -> Ratio | None:
+    verdicts = run_verdicts(run, rounds_of(run))
+    return Ratio.of_verdict(verdicts[place - 1]) if 0 < place <= len(verdicts) else None
+
+
+def _ratios(values: Sequence[float | None], by_rounds: Sequence[Ratio | None]) -> tuple[ComparedRatio | None, ...]:
+    ratios: list[ComparedRatio | None] = []
+    for value, rounds in zip(values[1:], by_rounds[1:], strict=True):
+        if rounds is not None and by_rounds[0] is not None:
+            compared = quotient(rounds, by_rounds[0])
+            ratios.append(ComparedRatio(compared.value, compared.interval))
+        elif value is not None and values[0]:
+            ratios.append(ComparedRatio(value / values[0]))
+        else:
+            ratios.append(None)
+    return tuple(ratios)
+
+
+def _warnings(runs: Sequence[Run], differing: Sequence[Difference]) -> Iterator[Message]:
+    """Why the figures can't be compared, or only with care."""
+    keys = {difference.key for difference in differing}
+    if "mode" in keys:
+        yield Message("beside.modes")
+    if any(key.startswith("machine.") for key in keys):
+        yield Message("beside.machines")
+    if any(key.rpartition(".")[2] in PROMPTS for key in keys):
+        yield Message("beside.prompts")
+    if any(key.startswith(("workload.sampling.", "measurement.profile.")) for key in keys):
+        yield Message("beside.load")
+    for run in runs:
+        if run.status != "done":
+            yield Message("beside.unended", {"id": run.id})
+        if run.measurement is None and any(side.contended for side in run.sides):
+            yield Message("beside.contended", {"id": run.id})
+    if any(run.measurement is None for run in runs):
+        yield Message("beside.no_interval")

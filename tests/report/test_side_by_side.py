@@ -1,0 +1,98 @@
+"""Runs beside each other: what differs, ratios with intervals where there are rounds, and why not to compare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from store.test_history import saved
+from support.finished_runs import done, failed
+from support.measured_run import measured_run
+from support.schema import check
+
+from playground.cli.main import main
+from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.record.run import Run
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.report.documents import side_by_side_document
+from playground.report.side_by_side import SideBySide
+from playground.store import History
+
+
+def slower(by: float = 1.2) -> Run:
+    """The measured run again, with every token this many times as late."""
+    run = measured_run()
+    run.id = "20261130-120000-beef"
+    for side in run.sides:
+        for trace in side.requests:
+            trace.chunks = [replace(chunk, ms=chunk.ms * by) for chunk in trace.chunks]
+    return run
+
+
+def warned(*runs: Run) -> set[str]:
+    return {warning.message_id.removeprefix("beside.") for warning in SideBySide.of(runs).warnings}
+
+
+def test_a_repetition_agrees_or_has_changed() -> None:
+    same = SideBySide.of([measured_run(), slower(1.0)])
+    assert same.agreement == "agrees"
+    assert same.differences == []
+    changed = SideBySide.of([measured_run(), slower()])
+    assert changed.agreement == "changed"
+    [tpot] = [row for row in changed.rows if row.figure == "tpot_ms" and row.labels[0] == "plain"]
+    [ratio] = tpot.ratios
+    assert ratio is not None
+    assert ratio.interval is not None
+    assert ratio.interval[0] < 1.2 < ratio.interval[1]
+    # Both sides are slower by the same: the speed-up is as before.
+    [speed_up] = [row for row in changed.rows if row.figure == "speed_up"]
+    assert speed_up.ratios[0] is not None
+    assert speed_up.ratios[0].agreement == "agrees"
+
+
+def test_what_differs() -> None:
+    first, second = measured_run(), measured_run()
+    second.sides[1].settings = EngineSettings(target="m", knobs=Knobs(max_num_seqs=4))
+    second.sides[1].runtime_version = "0.33.0"
+    differing = {item.key: item.values for item in SideBySide.of([first, second]).differences}
+    assert differing["B.knobs.max_num_seqs"] == (None, "4")
+    assert differing["B.runtime_version"] == (None, "0.33.0")
+    assert not any(key.startswith("A.") for key in differing)
+
+
+def test_why_not_to_compare() -> None:
+    assert warned(measured_run(), slower()) == set()
+    assert {"modes", "prompts", "machines", "no_interval", "contended"} <= warned(measured_run(), done())
+    assert "unended" in warned(done(), failed())
+    race = SideBySide.of([done(), done()])
+    assert race.agreement == "unknown"
+    assert all(ratio is None or ratio.interval is None for row in race.rows for ratio in row.ratios)
+    with pytest.raises(InvalidInput):
+        SideBySide.of([done()])
+
+
+@pytest.mark.parametrize("runs", [(measured_run, slower), (done, failed), (measured_run, done, failed)])
+def test_document(runs: tuple[object, ...]) -> None:
+    made = [run() for run in runs]  # type: ignore[operator]
+    check("side_by_side", side_by_side_document(SideBySide.of(made)))
+
+
+def test_command_line(config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history = History(config.db)
+    ids = [saved(history, run).id for run in (measured_run(), slower())]
+    assert main(["history", "compare", *ids]) == 0
+    printed = capsys.readouterr().out
+    assert "Something has changed" in printed
+    assert "1.2" in printed
+    assert main(["history", "compare", ids[0], "nowhere"]) == 2
+    assert main(["history", "backup", str(tmp_path / "copy.db")]) == 0
+    assert main(["history", "backup", str(tmp_path / "copy.db")]) == 2
+    assert main(["history", "prune"]) == 2
+    assert main(["history", "prune", "--older-than", "0d"]) == 0
+    assert history.summaries() == []
+    assert len(History(tmp_path / "copy.db").summaries()) == 2
+    for bad in (["--older-than", "-1"], ["--larger-than", "2X"]):
+        with pytest.raises(SystemExit):
+            main(["history", "prune", *bad])
