@@ -14,6 +14,8 @@ from .fields import HEAD_DIM, HEADS, HIDDEN, KV_HEADS, LAYERS
 
 # Far above any size of a decoder: a larger one is an error in the configuration.
 LARGEST_SIZE = 2**31
+# The deepest decoders have some hundred layers; each is looked at.
+MOST_LAYERS = 10_000
 FULL, WINDOW, STATE, NOTHING = "full", "window", "state", "nothing"
 # What families call the kinds of layers.
 KINDS: dict[str | int, str] = {
@@ -64,7 +66,10 @@ def first(text: Mapping[str, Any], names: Sequence[str]) -> Any:
 def layer_count(text: Mapping[str, Any]) -> int:
     """How many layers there are: a list of their kinds counts where the number is left out."""
     listed = first(text, ("hybrid_override_pattern", "layers_block_type"))
-    return size(first(text, LAYERS) or (len(listed) if listed else None))
+    layers = size(first(text, LAYERS) or (len(listed) if listed else None))
+    if layers > MOST_LAYERS:
+        raise ValueError(f"{layers} layers")
+    return layers
 
 
 def read_caches(family: str, text: Mapping[str, Any]) -> Caches:
@@ -139,7 +144,8 @@ def _kinds(family: str, text: Mapping[str, Any], layers: int) -> tuple[list[str]
         return [kind or FULL for kind in [*kinds, *[""] * layers][:layers]], ((name,) if wrong else ())
     for name in ("attn_layer_indices", "full_attn_idxs"):
         if text.get(name) is not None:
-            return [FULL if layer in text[name] else STATE for layer in range(layers)], ()
+            full = set(text[name])
+            return [FULL if layer in full else STATE for layer in range(layers)], ()
     if period := text.get("attn_layer_period"):
         offset = size(text.get("attn_layer_offset") or 0, least=0)
         return [FULL if layer % size(period) == offset else STATE for layer in range(layers)], ()

@@ -40,6 +40,11 @@ def test_the_context_that_is_usual_may_be_shorter() -> None:
     assert (shape.context, shape.usual_context) == (131_072, 4096)
 
 
+def test_more_layers_than_any_model_has_are_not_looked_at() -> None:
+    case = next(case for case in MODELS if case["name"] == "Mistral Nemo")
+    assert ModelShape.of({**case["config"], "num_hidden_layers": 2**31}) is None
+
+
 FIELDS = sorted({key for case in MODELS for key in {**case["config"], **case["config"].get("text_config", {})}})
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
