@@ -18,7 +18,7 @@ from playground.report import side_by_side_text as texts
 from playground.report.conclusions import conclusions
 from playground.report.documents import json_text
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
-from playground.report.findings import findings
+from playground.report.findings import findings, unstreamed
 from playground.report.side_by_side import SideBySide
 from playground.report.side_summary import limitations, race_figures, readable
 from playground.report.tables import errors
@@ -118,6 +118,8 @@ def print_load(driven: LoadTest) -> None:
     _print_figures(trace_figures(driven.traces))
     print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
     _print_lines(errors(driven.traces))
+    if unstreamed(driven.traces):
+        print(say("finding.not_streamed_means"))
 
 
 def print_preflight(checks: Sequence[SideCheck]) -> None:

@@ -60,6 +60,12 @@ TEXTS = [
     "input",
     "text",
     "content",
+    "message",
+    "prompts",
+    "questions",
+    "user",
+    "goal",
+    "problem_statement",
 ]
 # What belongs to an instruction or a question.
 MORE = ("input", "context")
@@ -155,10 +161,18 @@ def _system(values: Mapping[str, Any]) -> Conversation:
 
 
 def _text(text: str, values: Mapping[str, Any], key: str | None, limit: int | None) -> Read:
+    role = values.get("role")
+    if isinstance(role, str) and ROLES.get(role.strip().lower(), "user") != "user":
+        # One message on each row: this one is another's.
+        return Read(None, NO_USER)
     if not text.strip():
         return Read(None, BLANK)
-    if key in ("instruction", "question"):
-        more = [values[name] for name in MORE if isinstance(values.get(name), str) and values[name].strip()]
+    if key in ("instruction", "question", "query", "input"):
+        more = [
+            values[name]
+            for name in MORE
+            if name != key and isinstance(values.get(name), str) and values[name].strip()
+        ]
         text = "\n\n".join((text, *more))
     asks = ChatMessage(role="user", content=mended(text))
     return Read(Prompt(conversation=(*_system(values), asks), max_tokens=limit))
@@ -174,8 +188,10 @@ def _chat(
     if not isinstance(turns, Sequence) or isinstance(turns, str):
         raise InvalidInput("prompts.bad_messages", file=file, place=place)
     if turns and all(isinstance(turn, str) for turn in turns):
-        # MT-bench: questions of which the later ones follow on an answer.
+        # MT-bench and Arena-Hard: questions of which the later ones follow on an answer.
         turns, first_only = [{"role": "user", "content": turn} for turn in turns], True
+    elif all(isinstance(turn, dict) and not turn.keys() & {*SPEAKERS} for turn in turns):
+        turns, first_only = [{"role": "user", **turn} for turn in turns], True
     if not all(isinstance(turn, dict) for turn in turns):
         raise InvalidInput("prompts.bad_messages", file=file, place=place)
     first_only = first_only or any("from" in turn for turn in turns)

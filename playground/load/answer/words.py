@@ -51,5 +51,6 @@ def said_in(text: str, most: int = MOST) -> str:
 
 
 def _short(text: str, most: int = MOST) -> str:
-    """On one line."""
-    return " ".join(text[: 4 * most].split())[:most]
+    """On one line, without signs that a terminal would obey."""
+    text = "".join(sign if sign.isprintable() else " " for sign in text[: 4 * most])
+    return " ".join(text.split())[:most]

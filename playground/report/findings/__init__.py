@@ -14,10 +14,10 @@ from playground.domain.stats.rounds import rounds_of
 
 from . import capacity, soundness, speculation
 from .side_view import Finding, SideView
-from .soundness import tells_of_drift
+from .soundness import tells_of_drift, unstreamed
 from .speculation import sweep_findings
 
-__all__ = ["Finding", "findings", "sweep_findings", "tells_of_drift"]
+__all__ = ["Finding", "findings", "sweep_findings", "tells_of_drift", "unstreamed"]
 
 Rule = Callable[[SideView], Finding | None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from math import exp, log
 from statistics import median
 
@@ -37,10 +38,14 @@ def failed_requests(side: SideView) -> Finding | None:
 
 def not_streamed(side: SideView) -> Finding | None:
     """Every answer came in one piece: the endpoint does not stream, or a proxy collects the stream."""
-    answered = [trace for trace in side.requests if trace.problem is None]
-    if side.engine is not None or not answered or not all(map(_in_one_piece, answered)):
-        return None
-    return side.finding("not_streamed", {"answers": len(answered)})
+    answers = unstreamed(side.requests) if side.engine is None else 0
+    return side.finding("not_streamed", {"answers": answers}) if answers else None
+
+
+def unstreamed(traces: Sequence[RequestTrace]) -> int:
+    """How many answers there are, if each came in one piece; else 0."""
+    answered = [trace for trace in traces if trace.problem is None]
+    return len(answered) if all(map(_in_one_piece, answered)) else 0
 
 
 def _in_one_piece(trace: RequestTrace) -> bool:
