@@ -16,11 +16,12 @@ from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Message, Section
 from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
+from playground.domain.spec.difference import without
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting
-from playground.domain.sweep.knobs import label_of
+from playground.domain.sweep.knobs import label_of, varied_sides
 from playground.domain.sweep.order import Grid, engine_starts, engines_of
 from playground.domain.sweep.plan import Point, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
@@ -49,9 +50,23 @@ def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
     # A letter and a label may name the same side: whether the knobs differ is known only now.
     knobs = [{**knob.model_dump(), "side": knob.side and label_of(case, knob.side)} for knob in plan.knobs]
     named = validate(SweepPlan, {**plan.model_dump(), "knobs": knobs}, where=Section.SWEEP)
+    named, case = _relabelled(named, case)
     sweep = Sweep(new_run_id(now), now.isoformat(timespec="seconds"), named, case, preset=preset)
     sweep.points = [PointRecord(point.number, point.values) for point in sweep.planned]
     return sweep
+
+
+def _relabelled(plan: SweepPlan, case: Case) -> tuple[SweepPlan, Case]:
+    """The same, where no label tells a value of what is varied. Raises InvalidInput."""
+    varied = [(knob.name, varied_sides(case, knob.name, knob.side)) for knob in plan.knobs if knob.of_engines]
+    labels = {
+        side.label: without(side, [name for name, labels in varied if side.label in labels]) for side in case.sides
+    }
+    if len({*labels.values()}) < len(labels):
+        return plan, case
+    sides = tuple(side.model_copy(update={"label": labels[side.label]}) for side in case.sides)
+    knobs = tuple(knob.model_copy(update={"side": knob.side and labels[knob.side]}) for knob in plan.knobs)
+    return plan.model_copy(update={"knobs": knobs}), case.model_copy(update={"sides": sides})
 
 
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:

@@ -10,6 +10,8 @@ import pytest
 
 from playground import presets
 from playground.config import Config
+from playground.domain.errors import InvalidInput
+from playground.domain.sweep.plan import SweepPlan
 from playground.engine import devices
 from playground.presets import Preset
 from playground.runs.host import Host
@@ -66,8 +68,8 @@ def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:
     for _ in range(3):
         take(given, side_count.added(tab.count, tab.base, tab.sides, given))
     sides = compare_tab.read(tab, host, given)[0].sides
-    last = preset.sides[1].label
-    assert [side.label for side in sides] == [preset.sides[0].label, last, f"{last} (2)", f"{last} (3)"]
+    labels = [preset.sides[0].label, "n-gram, k = 7", "n-gram, k = 7 (2)", "n-gram, k = 7 (3)"]
+    assert [side.label for side in sides] == labels
     assert sides[1].engine == sides[2].engine == sides[3].engine != preset.sides[1].engine
     assert compare_tab._comparison(tab, host, given, "race").run.preset is None
     given[tab.sides[1].fields["k"]] = preset.sides[1].engine.speculation.num_speculative_tokens
@@ -121,3 +123,30 @@ def test_a_sweep_is_loaded_with_what_it_varies() -> None:
     fewer = preset.sweep.model_copy(update={"budget_s": 60.0})
     loaded = as_preset(new_sweep(fewer, preset.case, None))
     assert (loaded.case, loaded.sweep, loaded.name) == (preset.case, fewer, loaded.title.en.split()[-1])
+
+
+def test_a_sweep_s_labels_leave_out_what_it_varies(tab: CompareTab, host: Host) -> None:
+    page = just_opened(tab)
+    page[tab.sides[1].fields["k"]] = 3
+    case, _ = compare_tab.read(tab, host, page)
+    assert case.sides[1].label == "n-gram, k = 3"
+    plan = SweepPlan.model_validate({"knobs": [{"name": "k", "values": [1, 2], "side": "n-gram, k = 3"}]})
+    sweep = new_sweep(plan, case)
+    assert [side.label for side in sweep.case.sides] == ["Speculation off", "n-gram"]
+    assert [knob.key for knob in sweep.plan.knobs] == ["n-gram.k"]
+
+
+def test_an_error_is_at_its_field_whatever_the_side_is_called(tab: CompareTab, host: Host) -> None:
+    page = just_opened(tab)
+    fields = tab.sides[1].fields
+    page[fields["k"]] = 0
+    with pytest.raises(InvalidInput) as refused:
+        compare_tab.read(tab, host, page)
+    place = compare_tab._place_of(tab, host, refused.value, page)
+    assert place is not None
+    assert place.field.startswith("#side1-k")
+    page[fields["k"]] = 3
+    later = InvalidInput("settings.flag_missing", side="n-gram, k = 3", key="knobs.dtype")
+    place = compare_tab._place_of(tab, host, later, page)
+    assert place is not None
+    assert place.field.startswith("#side1-knobs")

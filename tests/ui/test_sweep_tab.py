@@ -63,7 +63,8 @@ def read(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> Any:
 
 def test_it_starts_from_what_the_compare_tab_holds(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
     made = read(tabs)
-    assert (made.case, made.preset) == (PRESET.case, PRESET.name)
+    assert [side.engine for side in made.case.sides] == [side.engine for side in PRESET.sides]
+    assert (made.case.workload, made.preset) == (PRESET.workload, PRESET.name)
     page = given(tabs) | {tabs[1].prompt: "another"}
     changed = Sweeps(*tabs)._read(page)
     assert (changed.case.workload.prompt, changed.preset) == ("another", None)
@@ -73,7 +74,7 @@ def test_two_knobs(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
     label = PRESET.sides[1].label
     typed = {"name_1": "k", "side_1": label, "values_1": "1..3", "name_2": "concurrency", "values_2": "1,4"}
     made = read(tabs, **typed, minutes=5)
-    assert [knob.key for knob in made.plan.knobs] == [f"{label}.k", "concurrency"]
+    assert [knob.key for knob in made.plan.knobs] == ["n-gram.k", "concurrency"]
     assert made.plan.budget_s == 300
     assert len(made.points) == 6
 

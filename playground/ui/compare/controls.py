@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -9,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from playground.domain.errors import HostBusy, PlaygroundError
+from playground.domain.errors import HostBusy, PlaygroundError, WorkFailed
 from playground.domain.record.run import Mode
 from playground.i18n import Locale, say
 from playground.runs.comparison import Comparison
@@ -136,7 +137,10 @@ class Runs:
             await self._host.start(comparison, say("host.page", locale), wait=wait)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))
-            alert = message.alert(error, locale, self._locate(error, values))
+            place = None
+            with contextlib.suppress(WorkFailed):
+                place = await FORMS.run(self._locate, error, values)
+            alert = message.alert(error, locale, place)
             return {controls.run_id: "", controls.mode: mode, controls.message: alert, **offers}
         return following(controls, comparison.run.id, running=True)
 

@@ -17,8 +17,6 @@ from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.vllm_cli import paste
 from playground.i18n import Locale, say, say_message
-from playground.runs.host import Host
-from playground.ui.shared.form_origin import filled_from
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 
@@ -26,50 +24,33 @@ from . import side_form
 from .side_form import SideForm
 
 
-def wire(sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
-    """Connect the events. `base`: what the forms were filled from."""
-    for index in range(len(sides)):
-        _wire(index, sides, base, host)
+def wire(sides: Sequence[SideForm], config: Config) -> None:
+    """Connect the events."""
+    for side in sides:
+        _wire(side, config)
 
 
-def _wire(index: int, sides: Sequence[SideForm], base: gr.Textbox, host: Host) -> None:
-    side = sides[index]
-
+def _wire(side: SideForm, config: Config) -> None:
     def on_fill(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         def filled() -> tuple[Side, Sequence[Message]]:
             text = values[side.pasted] or ""
-            host.config.limits.check("settings_characters", len(text))
+            config.limits.check("settings_characters", len(text))
             pasted = paste.read(text)
-            settings, notes = allowed(host.config, pasted.settings, values[side.fields["runtime"]])
-            labels = [str(values[form.fields["label"]]).strip() or "?" for form in sides]
-            label = renamed(labels, index, filled_from(host, values[base]).sides, settings)
-            return Side(label=label, engine=settings), [*pasted.notes, *notes]
+            settings, notes = allowed(config, pasted.settings, values[side.fields["runtime"]])
+            return Side(label=side.letter, engine=settings), [*pasted.notes, *notes]
 
-        return _changed(side, filled, visitor_locale(request), done=True)
+        return _changed(side, values, filled, visitor_locale(request), done=True)
 
     def on_flags(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return _changed(side, lambda: side_form.read(side, values), visitor_locale(request), done=False)
+        locale = visitor_locale(request)
+        return _changed(side, values, lambda: side_form.read(side, values), locale, done=False)
 
     fields = set(side.fields.values())
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    labels = {form.fields["label"] for form in sides}
     # An update before the knobs were first displayed would leave their component empty for good.
     mounted = side.fill.click(lambda: gr.update(selected=side_form.KNOBS), None, side.engine, **quiet)
-    mounted.then(on_fill, {side.pasted, base, *labels, *fields}, side.outputs(), **quiet)
+    mounted.then(on_fill, {side.pasted, *fields}, side.outputs(), **quiet)
     side.fields["extra_flags"].blur(on_flags, fields, side.outputs(), **quiet)
-
-
-def renamed(labels: Sequence[str], index: int, preset: Sequence[Side], settings: EngineSettings) -> str:
-    """The label of a side with these settings: a typed label is kept, while a preset's would mislead."""
-    label = labels[index]
-    if label != preset[index].label or settings == preset[index].engine:
-        return label
-    k = settings.speculation.model_dump().get("num_speculative_tokens")
-    names = {True: settings.speculation.method, False: "speculation off", None: "speculation"}
-    method = names[settings.speculates]
-    label = f"{method}, k = {k}" if k else method
-    others = [*labels[:index], *labels[index + 1 : len(preset)]]
-    return f"{label} ({index + 1})" if label in others else label
 
 
 def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[EngineSettings, list[Message]]:
@@ -90,7 +71,12 @@ def allowed(config: Config, settings: EngineSettings, runtime: str) -> tuple[Eng
 
 
 def _changed(
-    side: SideForm, read: Callable[[], tuple[Side, Sequence[Message]]], locale: Locale, *, done: bool
+    side: SideForm,
+    values: Mapping[Any, Any],
+    read: Callable[[], tuple[Side, Sequence[Message]]],
+    locale: Locale,
+    *,
+    done: bool,
 ) -> dict[Any, Any]:
     """What the form shows after a change. On an error all that was typed stays as it is."""
     try:
@@ -99,7 +85,10 @@ def _changed(
         return {side.notes: alert(error, locale)}
     if not notes and not done:
         return {side.notes: ""}
-    return {**side_form.updates(side, filled), side.notes: listed(notes, locale, done=done)}
+    return {
+        **side_form.updates(side, filled, side_form.typed_label(side, values)),
+        side.notes: listed(notes, locale, done=done),
+    }
 
 
 def listed(notes: Sequence[Message], locale: Locale, *, done: bool) -> str:

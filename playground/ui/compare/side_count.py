@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +72,7 @@ def added(
     # A second click may arrive before the button is off.
     if count == MOST_SIDES:
         return updates(buttons, count)
-    side = _copy_of_last(sides[:count], values)
+    side = _last(sides[:count], values)
     return {
         base: with_count(values[base], count + 1),
         **updates(buttons, count + 1),
@@ -92,17 +92,9 @@ def removed(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], tex
     }
 
 
-def _copy_of_last(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> Side:
-    """A copy under a new label, of the last side that can be read."""
+def _last(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> Side:
+    """The last side that can be read."""
     for side in reversed(sides):
-        try:
-            last, _ = side_form.read(side, values)
-        except InvalidInput:
-            continue
-        break
-    else:
-        last = presets.load(presets.EMBEDDED).sides[0]
-    labels = {str(values[side.fields["label"]]).strip() for side in sides}
-    stem = re.sub(r" \(\d\)$", "", last.label)
-    free = (f"{stem} ({number})" for number in range(2, MOST_SIDES + 2))
-    return last.model_copy(update={"label": next(name for name in free if name not in labels)})
+        with contextlib.suppress(InvalidInput):
+            return side_form.read(side, values)[0]
+    return presets.load(presets.EMBEDDED).sides[0]

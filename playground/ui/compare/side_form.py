@@ -13,6 +13,7 @@ from playground.domain.message import Message
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
+from playground.domain.sweep.knobs import LETTERS
 from playground.domain.validation import choices
 from playground.engine import runtime
 from playground.load.endpoint import PATHS
@@ -31,9 +32,11 @@ FOLD = "#sides button.label-wrap"
 
 @dataclass
 class SideForm:
-    """The components of one side. `column` holds them all; either `engine` or `endpoint` is visible. `fields`
-    holds those with a value, by name; `notes` shows remarks about what was filled in."""
+    """The components of one side, which is called by its letter until it has a label. `column` holds them all;
+    either `engine` or `endpoint` is visible. `fields` holds those with a value, by name; `notes` shows remarks
+    about what was filled in."""
 
+    letter: str
     column: gr.Column
     engine: gr.Tabs
     endpoint: gr.Column
@@ -65,7 +68,7 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
     """The form, filled with `side`."""
     make = _Maker(index, side)
     with gr.Column(visible=visible, min_width=280) as column:
-        make.add(gr.Textbox, "label", max_lines=1)
+        make.add(gr.Textbox, "label", info=label("label_info"), placeholder=side.label, max_lines=1)
         with gr.Accordion(label("paste"), open=False):
             pasted = gr.Textbox(
                 label=label("paste_text"),
@@ -88,7 +91,7 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
                 _models(make, folders.known(config))
             with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
                 _knobs(make, config)
-    form = SideForm(column, engine, endpoint, make.fields, pasted, fill, notes)
+    form = SideForm(LETTERS[index], column, engine, endpoint, make.fields, pasted, fill, notes)
     attached, method = make.fields["attached"], make.fields["method"]
     places = [engine, endpoint, *(make.fields[name] for name in make.visible if name in make.fields)]
 
@@ -151,11 +154,12 @@ def knobs_as_they_are(sides: Sequence[SideForm], values: Mapping[Any, Any]) -> d
     return {field: values[field] for field in (side.fields["knobs"] for side in sides)}
 
 
-def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
-    """What to change so that the form shows `side`; None hides it."""
+def updates(form: SideForm, side: Side | None, typed: str = "") -> dict[Any, Any]:
+    """What to change so that the form shows `side`; None hides it. `typed`: the label, if it is not to follow the
+    settings."""
     if side is None:
         return {form.column: gr.update(visible=False), form.fields["knobs"]: "{}"}
-    values = values_of(side)
+    values = values_of(side) | {"label": typed}
     visible = visibility(values["method"], values["attached"])
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
@@ -170,7 +174,12 @@ def updates(form: SideForm, side: Side | None) -> dict[Any, Any]:
 
 def read(form: SideForm, values: Mapping[Any, Any]) -> tuple[Side, list[Message]]:
     """Frozen settings from the form's values, and a note on each old name. InvalidInput names side and key."""
-    return side_of({name: values[field] for name, field in form.fields.items()})
+    return side_of({name: values[field] for name, field in form.fields.items()}, form.letter)
+
+
+def typed_label(form: SideForm, values: Mapping[Any, Any]) -> str:
+    """The label that was typed, or nothing: then it follows the settings."""
+    return str(values[form.fields["label"]] or "").strip()
 
 
 def place_of(index: int, key: str) -> FieldPlace:

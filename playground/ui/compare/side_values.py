@@ -40,7 +40,7 @@ def visibility(method: str, attached: bool) -> dict[str, bool]:
 
 
 def values_of(side: Side) -> dict[str, Any]:
-    """The value of each field for `side`, by the field's name."""
+    """The value of each field for `side`, by the field's name; its label is no setting, and stays empty."""
     settings, endpoint = side.engine, dict[str, Any]()
     if isinstance(settings, AttachedEndpoint):
         # The engine's fields are hidden, and keep their initial values.
@@ -48,7 +48,7 @@ def values_of(side: Side) -> dict[str, Any]:
     speculation = settings.speculation.model_dump(exclude_none=True, mode="json")
     more = {key: value for key, value in speculation.items() if key not in SPECULATION}
     return {
-        "label": side.label,
+        "label": "",
         "attached": bool(endpoint),
         "base_url": endpoint.get("base_url", ""),
         "model": endpoint.get("model", ""),
@@ -72,9 +72,10 @@ def text_of(value: int | float | bool | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def side_of(values: Mapping[str, Any]) -> tuple[Side, list[Message]]:
-    """Frozen settings, and a note on each old name that was translated. InvalidInput names side and key."""
-    name = str(values["label"]).strip() or "?"
+def side_of(values: Mapping[str, Any], letter: str) -> tuple[Side, list[Message]]:
+    """Frozen settings, and a note on each old name that was translated. InvalidInput names key and side, which is
+    called by its letter where no label was typed."""
+    name = str(values["label"] or "").strip() or letter
     if values["attached"]:
         endpoint = {
             "base_url": (values["base_url"] or "").strip(),

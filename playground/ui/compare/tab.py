@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +15,7 @@ from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.record.run import Mode
 from playground.domain.spec.case import MOST_SIDES, Case
+from playground.domain.spec.difference import labelled
 from playground.domain.spec.workload import Workload
 from playground.domain.validation import validate
 from playground.engine.devices import Machine
@@ -155,12 +157,12 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
         return _comparison(tab, host, values, mode)
 
     def locate(error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
-        return _place_of(tab, error, values)
+        return _place_of(tab, host, error, values)
 
     controls.wire(tab.controls, host, comparison, locate, tab.inputs())
     preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
-    paste_box.wire(tab.sides, tab.base, host)
+    paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
     side_count.wire(tab.count, tab.base, tab.sides)
     explain_panel.wire(tab.explain, host.config.limits)
@@ -180,7 +182,8 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     """Turn the page's values into frozen settings at once; also returns what it was filled from. Raises
     InvalidInput."""
     base = filled_from(host, values[tab.base])
-    sides = tuple(side_form.read(side, values)[0] for side in tab.sides[: len(base.sides)])
+    forms = tab.sides[: len(base.sides)]
+    sides = tuple(side_form.read(form, values)[0] for form in forms)
     sampling = {
         # The form has no fields for the other settings.
         **base.workload.sampling.model_dump(),
@@ -196,6 +199,7 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     sides = tuple(
         side.model_copy(update={"profile": profile}) for side, profile in zip(sides, profiles, strict=True)
     )
+    sides = labelled(sides, [side_form.typed_label(form, values) for form in forms], base.sides)
     workload = {
         "prompt": values[tab.prompt] or "",
         "system": values[tab.system] or None,
@@ -207,8 +211,8 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     return Case(sides=sides, workload=request, measurement=measurement), base
 
 
-def _place_of(tab: CompareTab, error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
-    """The field that an error is about."""
+def _place_of(tab: CompareTab, host: Host, error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
+    """The field that an error is about. Blocking."""
     params = error.params
     key, where = str(params.get("key", "")), params.get("side", params.get("where"))
     name = key.rpartition(".")[2]
@@ -220,8 +224,12 @@ def _place_of(tab: CompareTab, error: PlaygroundError, values: Mapping[Any, Any]
         )
     if where is Section.MEASUREMENT:
         return measure_form.place_of(name)
-    labels = [str(values[side.fields["label"]]).strip() or "?" for side in tab.sides]
-    return side_form.place_of(labels.index(where), key) if where in labels else None
+    names = [side_form.typed_label(side, values) or side.letter for side in tab.sides]
+    if where not in names:
+        # An error of settings that can be read.
+        with contextlib.suppress(PlaygroundError):
+            names = [side.label for side in read(tab, host, values)[0].sides]
+    return side_form.place_of(names.index(where), key) if where in names else None
 
 
 def _turns(text: str) -> list[dict[str, str]]:

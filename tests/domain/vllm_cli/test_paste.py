@@ -204,20 +204,6 @@ def test_a_typo_is_told(typed: str, meant: str | None) -> None:
     assert found.settings.extra_flags == (f"--{typed}", "64")
 
 
-def test_a_preset_s_label_goes_with_its_settings() -> None:
-    preset = presets.load(presets.EMBEDDED).sides
-    labels = [side.label for side in preset]
-    plain = paste.read("vllm serve m --max-num-seqs 8").settings
-    drafting = paste.read("vllm serve m --spec-model d --spec-method draft_model --spec-tokens 16").settings
-    assert paste_box.renamed(labels, 1, preset, plain) == "speculation off"
-    assert paste_box.renamed(labels, 0, preset, drafting) == "draft_model, k = 16"
-    assert paste_box.renamed(["speculation off", labels[1]], 1, preset, plain) == "speculation off (2)"
-    # What somebody typed stays, and so does what still holds.
-    assert paste_box.renamed(["mine", labels[1]], 0, preset, plain) == "mine"
-    assert isinstance(preset[1].engine, EngineSettings)
-    assert paste_box.renamed(labels, 1, preset, preset[1].engine) == labels[1]
-
-
 def test_secrets_are_not_repeated() -> None:
     found = paste.read("HF_TOKEN=hf_s3 vllm serve m --api-key sk-s3 --hf-token hf_s3")
     assert "s3" not in " ".join(say_message(note) for note in found.notes)
