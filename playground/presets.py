@@ -97,8 +97,8 @@ class Preset(Frozen):
 
 def names() -> list[str]:
     """All presets: the embedded default, then those that run anywhere, then those that need a GPU."""
-    needs_gpu = {path.stem: _says_gpu(path) for path in FOLDER.glob("*.toml")}
-    return sorted(needs_gpu, key=lambda name: (name != EMBEDDED, needs_gpu[name], name))
+    stems = [path.stem for path in FOLDER.glob("*.toml")]
+    return sorted(stems, key=lambda name: (name != EMBEDDED, says_gpu(name), name))
 
 
 def exists(name: str) -> bool:
@@ -111,7 +111,9 @@ def is_shipped(preset: Preset) -> bool:
     return exists(preset.name)
 
 
-def _says_gpu(path: Path) -> bool:
+def says_gpu(name: str) -> bool:
+    """Whether that shipped preset says that it needs a GPU."""
+    path = FOLDER / f"{name}.toml"
     try:
         return bool(tomllib.loads(path.read_text(encoding="utf-8")).get("gpu"))
     except (OSError, ValueError):

@@ -42,8 +42,9 @@ BROKEN = (
 HUB_S = 30
 
 
-def read(config: Config, name: str, *, tokens: bool) -> Partner:
-    """What is known of a model; its tokenizer only where `tokens`, since that is the largest file.
+def read(config: Config, name: str, *, tokens: bool, ask_hub: bool = True) -> Partner:
+    """What is known of a model; its tokenizer only where `tokens`, since that is the largest file. Without
+    `ask_hub` only what is on this machine.
 
     Blocking. Raises ModelUnavailable where nothing can be known: no folder and no hub, or a broken file.
     """
@@ -51,6 +52,8 @@ def read(config: Config, name: str, *, tokens: bool) -> Partner:
     try:
         if folder is not None:
             return _partner(folder, _headers(folder), tokens)
+        if not ask_hub:
+            raise ModelUnavailable("preflight.not_here", name=name)
         return _from_hub(config, name, tokens)
     except BROKEN as error:
         detail = str(error).split("\n")[0]

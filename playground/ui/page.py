@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import Any
 
@@ -13,11 +14,13 @@ from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.runs.host import Host
 from playground.store import READERS
+from playground.ui.shared.field_names import knob_texts
 from playground.ui.shared.form_origin import filled_from, from_preset
 from playground.ui.shared.labels import label, visitor_locale
 
 from . import arrival
 from .arrival import Arrival
+from .compare import side_cards
 from .compare import tab as compare_tab
 from .history import actions as history_actions
 from .history import tab as history_tab
@@ -69,17 +72,20 @@ def build(host: Host) -> gr.Blocks:
                     filled_from(host, base) if from_preset(base) else await READERS.run(filled_from, host, base)
                 )
                 card = compare_tab.card(preset, machine, locale)
+                cards = side_cards.cards(preset.sides, preset.sides, locale)
             except PlaygroundError as error:
                 # The fields came from a run that can't be read now; the page works without it.
-                card = message.alert(error, locale)
+                card, cards = message.alert(error, locale), gr.skip()
             return {
                 header: _header(machine, locale),
                 compare.card: card,
+                compare.cards: cards,
                 compare.controls.watch: gr.update(visible=busy),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }
 
-        arrived = [header, compare.card, compare.controls.watch, *(knob.name for knob in sweep.knobs)]
+        watch, knobs = compare.controls.watch, (knob.name for knob in sweep.knobs)
+        arrived = [header, compare.card, compare.cards, watch, *knobs]
         loaded = page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
         loaded.then(None, None, None, js="() => document.dispatchEvent(new CustomEvent('arrived'))")
         link = Arrival(host, machine, problem, tabs, compare, sweep, history)
@@ -95,8 +101,11 @@ def _header(machine: devices.Machine, locale: Locale) -> str:
     else:
         gib = machine.memory_bytes / 1024**3
         where = say("ui.host_cpu", locale, cpu=machine.cpu, cores=len(machine.cores), gib=gib)
+    texts = json.dumps(knob_texts(locale), ensure_ascii=False)
     title, subtitle = say("ui.title", locale), say("ui.subtitle", locale)
     return (
         f'<div class="page-head"><h1>{escape(title)}</h1>'
         f'<p class="host-line">{escape(subtitle)} {escape(where)}</p></div>'
+        # Read by the knobs' script, once for all sides.
+        f'<template id="knob-texts" data-texts="{escape(texts)}"></template>'
     )

@@ -62,7 +62,7 @@ class SideCheck:
         return (*(self.pair.issues if self.pair else ()), *self.memory)
 
 
-def examine(config: Config, run: Run) -> list[SideCheck]:
+def examine(config: Config, run: Run, *, ask_hub: bool = True) -> list[SideCheck]:
     """Check every side of a run that has not started. Blocking: reads files, and asks the hub for those that are
     not here.
 
@@ -71,11 +71,15 @@ def examine(config: Config, run: Run) -> list[SideCheck]:
     probed = placement.runtimes(config, [side.settings for side in run.sides])
     host = devices.machine()
     engines = placement.engines(run, probed, host)
-    checks = dict(zip(engines, assess(config, list(engines.values()), host, run.workload.sampling), strict=True))
+    planned = list(engines.values())
+    assessed = assess(config, planned, host, run.workload.sampling, ask_hub=ask_hub)
+    checks = dict(zip(engines, assessed, strict=True))
     return [checks.get(index) or _attached(side.label) for index, side in enumerate(run.sides)]
 
 
-def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling) -> list[SideCheck]:
+def assess(
+    config: Config, engines: Sequence[PlannedEngine], host: Machine, sampling: Sampling, *, ask_hub: bool = True
+) -> list[SideCheck]:
     """Check engines whose placement is known already. Engines start in this order."""
     facts: dict[str, Partner | Message] = {}
     drafted = {
@@ -86,7 +90,7 @@ def assess(config: Config, engines: Sequence[PlannedEngine], host: Machine, samp
     }
     for name in {name for engine in engines for name in (engine.settings.target, engine.settings.draft) if name}:
         try:
-            facts[name] = inspection.read(config, name, tokens=name in drafted)
+            facts[name] = inspection.read(config, name, tokens=name in drafted, ask_hub=ask_hub)
         except PlaygroundError as error:
             facts[name] = error.as_message()
         except Exception as error:

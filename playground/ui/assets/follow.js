@@ -29,6 +29,8 @@ function follow() {
   const {id} = JSON.parse(props.value);
   showAddress(props.place === 'sweep' ? 'sweep' : 'run', id);
   connect(id, 1000);
+  // What the run shows is not to stand under open settings when it has ended.
+  if (props.place === 'compare') document.querySelector('#sides button.label-wrap.open')?.click();
 }
 
 watch('value', follow);

@@ -2,11 +2,15 @@
 // `fields` lists [name, choices or null]; an empty field is the engine's default.
 const grid = element.querySelector('.knobs');
 const inputs = {};
+const texts = JSON.parse(document.getElementById('knob-texts')?.dataset.texts ?? '{}');
 
 function field(name, choices) {
   const label = document.createElement('label');
   const caption = document.createElement('span');
-  caption.textContent = name;
+  const own = document.createElement('code');
+  const help = document.createElement('small');
+  [caption.textContent, help.textContent] = texts[name] ?? [name, ''];
+  own.textContent = name;
   const input = document.createElement(choices ? 'select' : 'input');
   for (const choice of choices ? ['', ...choices] : []) input.appendChild(new Option(choice, choice));
   if (!choices) input.spellcheck = false;
@@ -15,7 +19,7 @@ function field(name, choices) {
     const set = Object.entries(inputs).filter(([, input]) => input.value.trim() !== '');
     props.value = JSON.stringify(Object.fromEntries(set.map(([key, input]) => [key, input.value.trim()])));
   });
-  label.append(caption, input);
+  label.append(caption, own, input, help);
   grid.appendChild(label);
   inputs[name] = input;
 }

@@ -45,9 +45,11 @@ class Controls:
 
 
 def build(host: Host) -> Controls:
-    with gr.Row():
-        race = gr.Button(label("race"), variant="primary", scale=2, min_width=110, elem_id="race")
-        measure = gr.Button(label("measure"), variant="primary", scale=2, min_width=110, elem_id="measure")
+    with gr.Row(elem_id="run-bar"):
+        race = gr.Button(label("race_button"), variant="primary", scale=2, min_width=110, elem_id="race")
+        measure = gr.Button(
+            label("measure_button"), variant="secondary", scale=2, min_width=110, elem_id="measure"
+        )
         stop = gr.Button(label("stop"), variant="stop", visible=False, min_width=110, elem_id="stop")
         watch = gr.Button(label("watch"), visible=False, min_width=110, elem_id="watch")
         wait = gr.Button(label("wait"), visible=False, min_width=110, elem_id="wait")
@@ -67,7 +69,15 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
         (controls.measure, runs.measure),
         (controls.wait, runs.queue),
     ):
-        button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
+        # The page itself shows at once that it waits: before the first run the runtime is asked, which takes long.
+        button.click(
+            handler,
+            inputs,
+            started,
+            show_progress="minimal",
+            show_progress_on=controls.message,
+            concurrency_limit=None,
+        )
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
     controls.watch.click(runs.join, None, started, **at_once)
     controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)

@@ -36,7 +36,9 @@ class Panel:
 
 
 def build() -> Panel:
-    button = gr.Button(label("check_first"), variant="secondary", size="sm", elem_id="check-first")
+    button = gr.Button(
+        label("check_first"), variant="secondary", size="sm", elem_id="check-first", elem_classes="setup"
+    )
     return Panel(button, gr.HTML(apply_default_css=False, elem_id="preflight"))
 
 

@@ -16,13 +16,14 @@ from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
 from playground.runs.host import Host
 from playground.store import READERS
+from playground.ui.shared.field_names import field_of
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 
 from . import side_form
 from .side_form import SideForm
-from .side_values import field_of, more_fields, text_of, visibility
+from .side_values import more_fields, text_of, visibility
 
 
 def wire(panes: gr.HTML, sides: list[SideForm], settings: gr.Accordion, message: gr.HTML, host: Host) -> None:

@@ -48,8 +48,8 @@ def updates(buttons: SideCount, count: int) -> dict[Any, Any]:
     }
 
 
-def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> None:
-    """Connect the events. `base`: what the forms were filled from, and how many of them are in use."""
+def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> list[Any]:
+    """Connect the events, and return them. `base`: what the forms were filled from, and how many are in use."""
 
     def on_add(values: Mapping[Any, Any]) -> dict[Any, Any]:
         return {**side_form.knobs_as_they_are(sides, values), **added(buttons, base, sides, values)}
@@ -60,8 +60,10 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> Non
     outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    buttons.add.click(on_add, inputs, outputs, **quiet)
-    buttons.remove.click(on_remove, inputs, outputs, **quiet)
+    return [
+        buttons.add.click(on_add, inputs, outputs, **quiet),
+        buttons.remove.click(on_remove, inputs, outputs, **quiet),
+    ]
 
 
 def added(

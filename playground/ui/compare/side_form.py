@@ -9,8 +9,10 @@ from typing import Any
 import gradio as gr
 
 from playground.config import Config
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
+from playground.domain.spec.difference import labelled
 from playground.domain.spec.settings import Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.sweep.knobs import LETTERS
@@ -19,10 +21,11 @@ from playground.engine import runtime
 from playground.load.endpoint import PATHS
 from playground.models import folders
 from playground.ui.shared import view
+from playground.ui.shared.field_names import field_of
 from playground.ui.shared.labels import label
 from playground.ui.shared.message import FieldPlace
 
-from .side_values import field_of, side_of, values_of, visibility
+from .side_values import side_of, values_of, visibility
 
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
@@ -175,6 +178,26 @@ def updates(form: SideForm, side: Side | None, typed: str = "") -> dict[Any, Any
 def read(form: SideForm, values: Mapping[Any, Any]) -> tuple[Side, list[Message]]:
     """Frozen settings from the form's values, and a note on each old name. InvalidInput names side and key."""
     return side_of({name: values[field] for name, field in form.fields.items()}, form.letter)
+
+
+def read_all(
+    forms: Sequence[SideForm], values: Mapping[Any, Any], before: Sequence[Side]
+) -> list[Side | PlaygroundError]:
+    """All sides with their labels; the error in the place of one that can't be read. `before`: what the forms were
+    filled from. They have no field for a side's own load profile, which stays."""
+    sides: list[Side | PlaygroundError] = []
+    for form, original in zip(forms, before, strict=True):
+        try:
+            side, _ = read(form, values)
+        except InvalidInput as error:
+            sides.append(error)
+        else:
+            name = typed_label(form, values) or original.label
+            sides.append(side.model_copy(update={"label": name, "profile": original.profile}))
+    readable = [side for side in sides if isinstance(side, Side)]
+    if len(readable) < len(sides):
+        return sides
+    return [*labelled(readable, [typed_label(form, values) for form in forms], before)]
 
 
 def typed_label(form: SideForm, values: Mapping[Any, Any]) -> str:

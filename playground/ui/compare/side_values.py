@@ -15,21 +15,7 @@ from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import validate
 from playground.domain.vllm_cli.old_names import modernised
 from playground.models import folders
-
-# Fields of the speculation that have a separate component; the rest goes through the JSON box.
-SPECULATION = {
-    "method": "method",
-    "model": "draft",
-    "num_speculative_tokens": "k",
-    "prompt_lookup_min": "lookup_min",
-    "prompt_lookup_max": "lookup_max",
-}
-
-
-def field_of(key: str) -> str:
-    """The field that shows a dotted key of the settings. All knobs are in `knobs`."""
-    group, _, name = key.partition(".")
-    return SPECULATION.get(name, "more") if group == "speculation" else group
+from playground.ui.shared.field_names import SPECULATION
 
 
 def visibility(method: str, attached: bool) -> dict[str, bool]:

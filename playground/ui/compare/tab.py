@@ -14,8 +14,7 @@ from playground import presets
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.record.run import Mode
-from playground.domain.spec.case import MOST_SIDES, Case
-from playground.domain.spec.difference import labelled
+from playground.domain.spec.case import MOST_SIDES, Case, Side
 from playground.domain.spec.workload import Workload
 from playground.domain.validation import validate
 from playground.engine.devices import Machine
@@ -28,7 +27,18 @@ from playground.ui.shared.form_origin import filled_from, origin, preset_of
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import FieldPlace
 
-from . import controls, explain_panel, measure_form, paste_box, preflight_panel, remedies, side_count, side_form
+from . import (
+    controls,
+    explain_panel,
+    measure_form,
+    paste_box,
+    preflight_panel,
+    remedies,
+    side_cards,
+    side_count,
+    side_form,
+)
+from .card_events import CardEvents
 from .controls import Controls
 
 ROLES = ("user", "assistant")
@@ -41,6 +51,7 @@ class CompareTab:
     base: gr.Textbox
     preset: gr.Dropdown
     card: gr.HTML
+    cards: gr.HTML
     settings: gr.Accordion
     sides: list[side_form.SideForm]
     count: side_count.SideCount
@@ -72,20 +83,19 @@ class CompareTab:
     def filled(self) -> list[Any]:
         """The components that `filling` may change."""
         parts = {part for side in self.sides for part in side.outputs()} | {*self.measurement.outputs()}
-        return [*{self.base, self.card, self.count.add, self.count.remove, *self.fields(), *parts}]
+        return [*{self.base, self.card, self.cards, self.count.add, self.count.remove, *self.fields(), *parts}]
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
     """All components, filled with the embedded preset."""
     first = presets.load(presets.EMBEDDED)
     sampling = first.workload.sampling
-    with gr.Row():
+    with gr.Row(elem_classes="setup"):
         with gr.Column(scale=2, min_width=280):
-            preset = gr.Dropdown(
-                presets.names(), value=first.name, label=label("preset"), info=label("preset_info")
-            )
+            preset = gr.Dropdown(_offered(), value=first.name, label=label("preset"), info=label("preset_info"))
         with gr.Column(scale=3, min_width=280):
             card_html = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
+    cards = side_cards.build(side_cards.cards(first.sides, first.sides, "en"))
     prompt = gr.Textbox(
         first.workload.prompt,
         label=label("prompt"),
@@ -93,8 +103,10 @@ def build(host: Host, machine: Machine) -> CompareTab:
         lines=4,
         max_lines=10,
         elem_id="asked-prompt",
+        elem_classes="setup",
     )
-    with gr.Accordion(label("settings"), open=False, elem_id="sides") as settings:
+    buttons = controls.build(host)
+    with gr.Accordion(label("settings"), open=False, elem_id="sides", elem_classes="setup") as settings:
         with gr.Row():
             sides = [
                 side_form.build(
@@ -103,7 +115,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
                 for index in range(MOST_SIDES)
             ]
         count = side_count.build(len(first.sides))
-    with gr.Accordion(label("sampling"), open=False, elem_id="sampling"):
+    with gr.Accordion(label("sampling"), open=False, elem_id="sampling", elem_classes="setup"):
         with gr.Row():
             max_tokens = _sampling(gr.Number, "max_tokens", sampling.max_tokens, precision=0)
             temperature = _sampling(gr.Number, "temperature", sampling.temperature, step=0.1)
@@ -113,13 +125,13 @@ def build(host: Host, machine: Machine) -> CompareTab:
         ignore_eos = gr.Checkbox(sampling.ignore_eos, label=label("ignore_eos"))
         system = gr.Textbox("", label=label("system"), lines=2)
         turns = gr.Textbox("", label=label("turns"), info=label("turns_info"), lines=2, elem_id="asked-turns")
-    with gr.Accordion(label("measurement"), open=False, elem_id="measuring"):
+    with gr.Accordion(label("measurement"), open=False, elem_id="measuring", elem_classes="setup"):
         measurement = measure_form.build(first)
-    buttons = controls.build(host)
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
         preset=preset,
         card=card_html,
+        cards=cards,
         settings=settings,
         sides=sides,
         count=count,
@@ -139,6 +151,11 @@ def build(host: Host, machine: Machine) -> CompareTab:
         charts=view.chart_grid(live="compare-charts"),
         explain=explain_panel.build(),
     )
+
+
+def _offered() -> list[tuple[str, str]]:
+    """All presets; those that need a GPU say so."""
+    return [(f"{name} · GPU" if presets.says_gpu(name) else name, name) for name in presets.names()]
 
 
 def _sampling(kind: Any, name: str, value: object, **options: Any) -> Any:
@@ -164,7 +181,8 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
-    side_count.wire(tab.count, tab.base, tab.sides)
+    events = CardEvents(tab.cards, tab.sides, tab.base, host, lambda values: comparison(values, "race"))
+    events.wire(side_count.wire(tab.count, tab.base, tab.sides), tab.inputs())
     explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 
@@ -182,8 +200,11 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     """Turn the page's values into frozen settings at once; also returns what it was filled from. Raises
     InvalidInput."""
     base = filled_from(host, values[tab.base])
-    forms = tab.sides[: len(base.sides)]
-    sides = tuple(side_form.read(form, values)[0] for form in forms)
+    sides: list[Side] = []
+    for side in side_form.read_all(tab.sides[: len(base.sides)], values, base.sides):
+        if isinstance(side, PlaygroundError):
+            raise side
+        sides.append(side)
     sampling = {
         # The form has no fields for the other settings.
         **base.workload.sampling.model_dump(),
@@ -194,12 +215,6 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
         "seed": values[tab.seed],
         "ignore_eos": values[tab.ignore_eos],
     }
-    # The form has no field for a side's own load profile, which stays unchanged.
-    profiles = [side.profile for side in base.sides]
-    sides = tuple(
-        side.model_copy(update={"profile": profile}) for side, profile in zip(sides, profiles, strict=True)
-    )
-    sides = labelled(sides, [side_form.typed_label(form, values) for form in forms], base.sides)
     workload = {
         "prompt": values[tab.prompt] or "",
         "system": values[tab.system] or None,
@@ -208,7 +223,7 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     }
     measurement, objective = measure_form.read(tab.measurement, values, base)
     request = validate(Workload, {**workload, "objective": objective}, where=Section.PROMPT)
-    return Case(sides=sides, workload=request, measurement=measurement), base
+    return Case(sides=tuple(sides), workload=request, measurement=measurement), base
 
 
 def _place_of(tab: CompareTab, host: Host, error: PlaygroundError, values: Mapping[Any, Any]) -> FieldPlace | None:
@@ -254,6 +269,7 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
         tab.preset: preset.name if presets.is_shipped(preset) else None,
         **side_count.updates(tab.count, len(preset.sides)),
         tab.card: card(preset, machine, locale),
+        tab.cards: side_cards.cards(preset.sides, preset.sides, locale),
         tab.prompt: workload.prompt,
         tab.system: workload.system or "",
         tab.turns: "\n".join(f"{turn.role}: {turn.content}" for turn in workload.turns),
@@ -267,6 +283,8 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
     }
     for index, side in enumerate(tab.sides):
         changed |= side_form.updates(side, preset.sides[index] if index < len(preset.sides) else None)
+        if index < len(preset.sides):
+            changed[side.fields["label"]] = gr.update(value="", placeholder=preset.sides[index].label)
     return changed
 
 

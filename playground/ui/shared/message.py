@@ -12,7 +12,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
 from playground.i18n import Locale, say_message
 
-from . import view
+from . import field_names, view
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,15 @@ def build() -> gr.HTML:
     files be dropped on fields."""
     return gr.HTML(
         html_template='<div class="text">${value}</div>',
-        js_on_load=f"{view.asset('message.js')}\n{view.asset('drop.js')}",
+        js_on_load=f"{view.asset('place.js')}\n{view.asset('message.js')}\n{view.asset('drop.js')}",
         apply_default_css=False,
         elem_id="message",
     )
 
 
 def alert(error: PlaygroundError | Message, locale: Locale, place: FieldPlace | None = None) -> str:
-    """An error as the page shows it. `place`: the field that it is about."""
+    """An error as the page shows it, which calls fields as the form does. `place`: the field that it is about."""
+    if key := error.params.get("key"):
+        error = Message(error.message_id, {**error.params, "key": field_names.with_vllm_name(str(key), locale)})
     at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
     return f'<div class="alert" role="alert"{at}><p>{escape(say_message(error, locale))}</p></div>'

@@ -1,0 +1,110 @@
+"""Keeps the sides' cards true: they follow every change of a setting, and check themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from playground.domain.errors import PlaygroundError
+from playground.domain.spec.case import Side
+from playground.i18n import Locale
+from playground.runs.comparison import Comparison
+from playground.runs.host import Host
+from playground.runs.sides import preflight
+from playground.ui.shared.form_origin import filled_from
+from playground.ui.shared.labels import visitor_locale
+from playground.workers import CHECKS, FORMS
+
+from . import side_form
+from .side_cards import Checked, cards
+from .side_form import SideForm
+
+Values = Mapping[Any, Any]
+# A check asks the runtime, whose answer is not asked for again by every visitor at once.
+KEPT_S, MOST_KEPT = 30, 32
+
+
+class CardEvents:
+    """The handlers. `read` turns the page's values into the run to check; it raises PlaygroundError."""
+
+    def __init__(
+        self,
+        component: gr.HTML,
+        sides: Sequence[SideForm],
+        base: gr.Textbox,
+        host: Host,
+        read: Callable[[Values], Comparison],
+    ) -> None:
+        self._component = component
+        self._sides = sides
+        self._base = base
+        self._host = host
+        self._read = read
+        self._kept: dict[str, tuple[float, Checked]] = {}
+
+    def wire(self, added: Sequence[Any], inputs: set[Any]) -> None:
+        """Connect the events. `added`: those that add and remove sides."""
+        fields = [field for side in self._sides for field in side.fields.values()]
+        labels = [side.fields["label"] for side in self._sides]
+        outputs = [self._component, *labels]
+        quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
+        values: set[Any] = {self._base, *fields}
+        gr.on(
+            [field.change for field in fields], self.follow, values, outputs, trigger_mode="always_last", **quiet
+        )
+        for event in added:
+            event.then(self.follow, values, outputs, **quiet)
+        self._component.submit(self.check, inputs, self._component, trigger_mode="always_last", **quiet)
+
+    async def follow(self, values: Values, request: gr.Request) -> dict[Any, Any]:
+        """What the form holds now, not checked yet."""
+        locale = visitor_locale(request)
+        try:
+            sides, before = await FORMS.run(self._now, values)
+        except PlaygroundError:
+            # The buttons say it: the run that filled the fields is gone, or too many visitors wait.
+            return {self._component: gr.skip()}
+        names = {
+            form.fields["label"]: gr.update(placeholder=side.label)
+            for form, side in zip(self._sides, sides, strict=False)
+            if isinstance(side, Side) and not side_form.typed_label(form, values)
+        }
+        return {self._component: cards(sides, before, locale), **names}
+
+    async def check(self, values: Values, request: gr.Request) -> Any:
+        """The same with the check's answer. Nothing is checked during a run, which needs the processor."""
+        locale = visitor_locale(request)
+        try:
+            return await CHECKS.run(self._checked, values, locale)
+        except PlaygroundError:
+            # Too many checks wait; the buttons say what else there is.
+            return gr.skip()
+
+    def _now(self, values: Values) -> tuple[list[Side | PlaygroundError], Sequence[Side]]:
+        before = filled_from(self._host, values[self._base]).sides
+        return side_form.read_all(self._sides[: len(before)], values, before), before
+
+    def _checked(self, values: Values, locale: Locale) -> str:
+        sides, before = self._now(values)
+        if not all(isinstance(side, Side) for side in sides):
+            return cards(sides, before, locale)
+        return cards(sides, before, locale, self._answer(values))
+
+    def _answer(self, values: Values) -> Checked:
+        if self._host.pool.holder is not None:
+            return Checked()
+        try:
+            run = self._read(values).run
+            key = repr([(side.settings, side.label) for side in run.sides]) + repr(run.workload.sampling)
+            at, answer = self._kept.get(key, (0.0, None))
+            if answer is None or time.monotonic() - at > KEPT_S:
+                answer = Checked(preflight.examine(self._host.config, run, ask_hub=False))
+                while len(self._kept) >= MOST_KEPT:
+                    self._kept.pop(next(iter(self._kept)), None)
+                self._kept[key] = time.monotonic(), answer
+        except PlaygroundError as error:
+            return Checked(error=error)
+        return answer
