@@ -7,27 +7,31 @@ import asyncio
 import signal
 import sys
 
-from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
+from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
-from playground.report.documents import compare_document
+from playground.report.documents import compare_document, side_by_side_document
+from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
+from playground.store import History
 
-from .console import print_json, print_run, round_lines
+from .console import print_json, print_run, print_side_by_side, round_lines
 from .preset import preset_of
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its arguments."""
     parser = verbs.add_parser("compare", help=say("cli.compare"))
-    parser.add_argument("preset", help=say("cli.preset"))
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("preset", nargs="?", help=say("cli.preset"))
+    what.add_argument("--from-run", metavar="ID", help=say("cli.from_run"))
     prompts = parser.add_mutually_exclusive_group()
     prompts.add_argument("--prompt", help=say("cli.prompt"))
     prompts.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
@@ -38,6 +42,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     config = Config.from_environment()
+    if arguments.from_run is not None:
+        return _repeat(config, arguments)
     preset = preset_of(arguments.preset, config.limits)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
@@ -48,17 +54,37 @@ def run(arguments: argparse.Namespace) -> int:
     if measurement is not None and (arguments.prompt or arguments.prompts):
         # A single prompt is sent again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
-    record = asyncio.run(_run_comparison(config, preset, workload, measurement, quiet=arguments.json))
+    comparison = (preset.sides, workload, measurement, preset.name)
+    record = asyncio.run(_run_comparison(config, *comparison, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
     return 0 if record.status in ("done", "stopped") else 1
 
 
+def _repeat(config: Config, arguments: argparse.Namespace) -> int:
+    """Run again what an earlier run did, with its settings, prompts and seed, and put both beside each other."""
+    if arguments.prompt is not None or arguments.prompts is not None:
+        raise InvalidInput("cli.from_run_alone")
+    earlier = History(config.db).get(arguments.from_run)
+    if earlier is None:
+        raise InvalidInput("history.no_such_run", id=arguments.from_run)
+    comparison = (earlier.settings, earlier.workload, earlier.measurement, earlier.preset)
+    record = asyncio.run(_run_comparison(config, *comparison, quiet=arguments.json))
+    beside = SideBySide.of([earlier, record])
+    print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
+    return 0 if record.status in ("done", "stopped") else 1
+
+
 async def _run_comparison(
-    config: Config, preset: presets.Preset, workload: Workload, measurement: Measurement | None, quiet: bool
+    config: Config,
+    sides: tuple[Side, ...],
+    workload: Workload,
+    measurement: Measurement | None,
+    preset: str | None,
+    quiet: bool,
 ) -> Run:
     host = Host(config)
     # Checked first, so that invalid input does not even create a database.
-    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
+    comparison = host.comparison(sides, workload, measurement, preset)
     host.tidy_up()
     host.open()
     try:

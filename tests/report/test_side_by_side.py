@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,3 +97,20 @@ def test_command_line(config: Config, tmp_path: Path, capsys: pytest.CaptureFixt
     for bad in (["--older-than", "-1"], ["--larger-than", "2X"]):
         with pytest.raises(SystemExit):
             main(["history", "prune", *bad])
+
+
+@pytest.mark.usefixtures("fake_runtime")
+def test_a_run_is_repeated(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    history = History(config.db)
+    earlier = saved(history, done())
+    for side in earlier.sides:
+        side.settings = EngineSettings(target="model")
+    history.finish(earlier)
+    assert main(["compare", "--from-run", earlier.id, "--json"]) == 0
+    document = check("side_by_side", json.loads(capsys.readouterr().out))
+    assert document["run_ids"][0] == earlier.id
+    again = history.get(document["run_ids"][1])
+    assert again is not None
+    assert (again.settings, again.workload, again.seed) == (earlier.settings, earlier.workload, earlier.seed)
+    assert main(["compare", "--from-run", earlier.id, "--prompt", "x"]) == 2
+    assert main(["compare", "--from-run", "nowhere"]) == 2

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from playground.domain.message import Message
+from playground.domain.spec.case import Side
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import SideSettings
@@ -87,6 +88,11 @@ class Run:
     accuracy: AccuracyEvidence | None = None
     harness: HarnessEvidence | None = None
     prompts: PromptsRead | None = None
+
+    @property
+    def settings(self) -> tuple[Side, ...]:
+        """What its sides were started from."""
+        return tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in self.sides)
 
     @property
     def title(self) -> str:

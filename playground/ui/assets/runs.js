@@ -48,7 +48,7 @@ function show(text) {
     table.createCaption().appendChild(chooser(table, value.compare));
   }
   const body = table.createTBody();
-  for (const {id, cells} of value.rows) {
+  for (const {id, cells, comparable} of value.rows) {
     const row = body.insertRow();
     // A sweep's point that was not measured has no run yet.
     if (id) row.addEventListener('click', () => {
@@ -63,7 +63,8 @@ function show(text) {
       cell.title = text;
       named(row.insertCell(), index).appendChild(cell);
     });
-    if (value.compare && id) addBox(row, id, value.compare);
+    if (comparable) addBox(row, id, value.compare);
+    else if (value.compare) row.insertCell();
   }
 }
 

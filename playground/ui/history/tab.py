@@ -93,12 +93,12 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
             for name in ("preset", "machine", "version", "verdict", "order")
         }
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=100)
-    note = gr.HTML(apply_default_css=False)
+    note = gr.HTML(apply_default_css=False, elem_id="history-note")
     runs = view.run_list("runs")
     with gr.Row():
         later = gr.Button(label("hist_later"), scale=0, min_width=100, visible=False, size="sm")
         earlier = gr.Button(label("hist_earlier"), scale=0, min_width=100, visible=False, size="sm")
-    problem = gr.HTML(apply_default_css=False)
+    problem = gr.HTML(apply_default_css=False, elem_id="history-problem")
     beside = gr.HTML(
         js_on_load="\n".join(map(view.asset, ("address.js", "beside.js"))),
         apply_default_css=False,
@@ -271,7 +271,12 @@ class Opening:
 def _listed(summaries: Sequence[Summary], locale: Locale) -> str:
     """The list's value."""
     rows = [
-        {"id": summary.id, "cells": [cell(summary, locale) for cell in COLUMNS.values()]} for summary in summaries
+        {
+            "id": summary.id,
+            "cells": [cell(summary, locale) for cell in COLUMNS.values()],
+            "comparable": summary.readable and summary.mode != "sweep",
+        }
+        for summary in summaries
     ]
     headers = [say(f"ui.col_{name}", locale) for name in COLUMNS]
     compare = say("hist.compare", locale)

@@ -10,7 +10,7 @@ import json
 from playground import presets
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
-from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case, Side
+from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Case
 from playground.domain.spec.measurement import Measurement
 from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say
@@ -86,10 +86,12 @@ def as_preset(record: Run | Sweep) -> Preset:
     if isinstance(record, Sweep):
         case, plan = record.case, record.plan
     else:
-        sides = tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in record.sides)
         # A race has no measurement.
         usual = shipped.measurement if shipped else Measurement()
-        case, plan = Case(sides=sides, workload=record.workload, measurement=record.measurement or usual), None
+        case, plan = (
+            Case(sides=record.settings, workload=record.workload, measurement=record.measurement or usual),
+            None,
+        )
     if shipped is not None and shipped.case == case:
         return shipped if plan is None else shipped.model_copy(update={"sweep": plan})
     return Preset(
