@@ -29,6 +29,8 @@ FOLDER = Path(__file__).parents[1] / "presets"
 EMBEDDED = "smollm2-ngram"
 # The prompt of a preset that has none.
 DEFAULT_PROMPT = "Explain how a clock keeps time, in a few paragraphs."
+# More are counted, but not listed.
+MOST_FAULTS = 20
 GPU_KNOBS = ("gpu_memory_utilization", "quantization")
 
 
@@ -191,7 +193,9 @@ def _raise(faults: Sequence[InvalidInput]) -> None:
     if len(ordered) == 1:
         raise ordered[0]
     if ordered:
-        listed = reduce(_also, [fault.as_message() for fault in ordered])
+        listed = reduce(_also, [fault.as_message() for fault in ordered[:MOST_FAULTS]])
+        if len(ordered) > MOST_FAULTS:
+            listed = _also(listed, Message("preset.more", {"count": len(ordered) - MOST_FAULTS}))
         raise InvalidInput("preset.faults", count=len(ordered), faults=listed)
 
 

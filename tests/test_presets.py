@@ -212,6 +212,12 @@ def test_all_faults_at_once_each_with_its_line(write: Write) -> None:
     assert lines == [2, 10, 13, 14, 25]
 
 
+def test_of_very_many_faults_the_first_are_listed(write: Write) -> None:
+    error = refusal(write("".join(f"x{number} = 1\n" for number in range(5000)) + SMALLEST))
+    assert error.params["count"] == 5000
+    assert len(say_message(error).splitlines()) == presets.MOST_FAULTS + 2
+
+
 def test_a_files_beginning_that_windows_writes(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xef\xbb\xbf" + SMALLEST.replace("\n", "\r\n").encode())

@@ -32,11 +32,11 @@ FOREIGN = re.compile(
 
 
 def sentence_of(error: InvalidInput, *named: str) -> None:
-    """One clear sentence in each language."""
+    """One clear sentence in each language; of a file with several mistakes a line for each."""
     assert error.exit_code == 2
     for locale in LOCALES:
         said = say_message(error, locale)
-        assert "\n" not in said
+        assert "\n" not in said or error.message_id == "preset.faults"
         assert said[-1] in ".?。？…", said
         assert len(said) < 700
         for name in named:
@@ -229,7 +229,6 @@ def test_form(changed: dict[str, Any], key: str) -> None:
 
 PRESETS: list[tuple[str, str, str]] = [
     ("gpu = false", "gpu = 3", "gpu"),
-    ("gpu = false", "", "gpu"),
     ("gpu = false", "gpu = ", "TOML"),
     ("gpu = false", "gpu = false\ngpuu = 1", "gpuu"),
     ('target = "t"', "", "target"),
@@ -252,10 +251,9 @@ PRESETS: list[tuple[str, str, str]] = [
     ("num_speculative_tokens = 4", "num_speculative_tokens = 400", "num_speculative_tokens"),
     ("num_speculative_tokens = 4", "speculative_tokens = 4", "speculative_tokens"),
     ('prompt = "p"', 'prompt = " "', "prompt"),
-    ('prompt = "p"', "", "prompt"),
     ("max_tokens = 9", "max_tokens = -9", "max_tokens"),
     ("[common]", "[[common]]", "common"),
-    ('title = {en = "t", ', "title = {", "title"),
+    ('title = {en = "t", ', "title = {en = 1, ", "title"),
     ("[workload]", '[measurement]\nprofile = {kind = "rate", speed = 1, requests = 2}\n[workload]', "profile"),
     ("[workload]", "[measurement]\nmax_rounds = 1\n[workload]", "max_rounds"),
     ("[workload]", 'x = "\ud800"\n[workload]', "TOML"),
