@@ -126,3 +126,26 @@ async def test_a_button_mends_the_side_that_failed(stand_in_app: App, browser: B
     await expect(told).to_contain_text("Set max_model_len to 8192")
     await expect(told.get_by_role("button")).to_have_count(0)
     assert errors == []
+
+
+async def test_a_click_on_a_card_opens_its_field_and_the_card_follows(stand_in_app: App, browser: Browser) -> None:
+    """Two clicks and typing: another k, and the run; the label says what ran."""
+    errors: list[str] = []
+    page = await opened(browser, stand_in_app[1], errors)
+    cards = page.locator("#side-cards section")
+    await expect(cards.nth(1)).to_contain_text("n-gram, k = 5")
+    await expect(page.locator("#side-cards details.fits")).to_have_count(2, timeout=60_000)
+    await cards.nth(1).get_by_title("Change Draft tokens (k) of side B").click()
+    await expect(page.locator("#side1-k input")).to_be_focused()
+    await page.keyboard.type("3")
+    await expect(cards.nth(1)).to_contain_text("n-gram, k = 3")
+    await expect(page.locator("#side-cards .difference")).to_contain_text("Draft tokens (k): none | 3")
+    # What starts a run is in sight wherever the form is.
+    await expect(page.locator("#race")).to_be_in_viewport()
+    await page.locator("#race").click()
+    await expect(page.locator("#stop")).to_be_in_viewport(timeout=START_MS)
+    await expect(page.locator(".pane:visible h3").nth(1)).to_have_text("n-gram, k = 3", timeout=START_MS)
+    await expect(page.locator("#asked-prompt")).to_be_hidden()
+    await expect(page.locator("#race")).to_be_enabled(timeout=START_MS)
+    await expect(page.locator("#side1-k input")).to_be_hidden()
+    assert not errors
