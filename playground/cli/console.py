@@ -110,7 +110,8 @@ def print_side_by_side(beside: SideBySide) -> None:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    print(f"\n{texts.conclusion(beside)}")
+    if beside.repetition:
+        print(f"\n{texts.conclusion(beside)}")
 
 
 def print_load(driven: LoadTest) -> None:

@@ -14,10 +14,10 @@ import sys
 from playground.domain.errors import PlaygroundError
 from playground.i18n import say, say_message
 
-from . import compare, doctor, explain, history, load, paste, preflight, prompts, sweep
+from . import compare, doctor, explain, history, import_, load, paste, preflight, prompts, sweep
 
 # In the order in which --help lists them.
-VERBS = (compare, sweep, load, history, preflight, paste, explain, prompts, doctor)
+VERBS = (compare, sweep, load, history, import_, preflight, paste, explain, prompts, doctor)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from playground.domain.record.run import Run
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
+from playground.store.transfer import dumped
 
 from .csv_text import csv_text
 from .documents import compare_document, json_text
@@ -23,10 +24,10 @@ def exported(record: Run | Sweep, form: Format, locale: Locale = "en") -> str:
     """The file's text."""
     if isinstance(record, Sweep):
         if form == "json":
-            return json_text(sweep_document(SweepAnalysis.of(record), locale))
+            return json_text({**sweep_document(SweepAnalysis.of(record), locale), "record": dumped(record)})
         return sweep_csv(SweepAnalysis.of(record)) if form == "csv" else sweep_html(record, locale)
     if form == "json":
-        return json_text(compare_document(record, locale))
+        return json_text({**compare_document(record, locale), "record": dumped(record)})
     return run_csv(record) if form == "csv" else html_report(record, locale)
 
 

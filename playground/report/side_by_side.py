@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +25,7 @@ FIGURES: dict[str, Objective | None] = {
     "acceptance_rate": None,
 }
 PROMPTS = ("prompt", "system", "turns", "prompts", "prompts_sent")
+RUN_ON = re.compile(r"^(machine\..*|preset|[A-D]\.(runtime_version|device|placement|label))$")
 Agreement = Literal["agrees", "changed", "unknown"]
 
 
@@ -67,6 +69,11 @@ class SideBySide:
             raise InvalidInput("beside.count", least=2, most=MOST_RUNS)
         differing = differences(runs)
         return cls(tuple(runs), differing, list(_rows(runs)), list(_warnings(runs, differing)))
+
+    @property
+    def repetition(self) -> bool:
+        """Whether all had the same settings and work: only versions and the machine may differ."""
+        return all(RUN_ON.search(item.key) for item in self.differences)
 
     @property
     def agreement(self) -> Agreement:

@@ -95,17 +95,20 @@ def listed(db: Database, filters: Filters, limit: int, offset: int = 0) -> list[
     """The ids of runs and sweeps, by default those that began last first. Raises InvalidInput for a text or model
     that is too long."""
     order, searched = filters.get("order", "newest"), filters.get("text") or filters.get("model")
-    if order == "newest":
+    if searched and order == "newest":
         return list(islice(_newest_first(db, filters), offset, offset + limit))
-    conditions = _of_lines(filters)
     if searched:
         ids = json.dumps(list(islice(_newest_first(db, filters), MOST_SORTED)))
-        conditions = [("id IN (SELECT value FROM json_each(?))", [ids])]
-    if filters.get("preset"):
-        conditions.append(("preset = ?", [_storable(filters["preset"])]))
-    where = " AND ".join(["deleted_at IS NULL", f"{order} IS NOT NULL", *(sql for sql, _ in conditions)])
+        conditions: list[Condition] = [("id IN (SELECT value FROM json_each(?))", [ids])]
+    else:
+        conditions = _of_lines(filters)
+        if filters.get("preset"):
+            conditions.append(("preset = ?", [_storable(filters["preset"])]))
+    column = "number" if order == "newest" else order
+    known = ["id = listed", "deleted_at IS NULL", f"{column} IS NOT NULL"]
+    where = " AND ".join([*known, *(sql for sql, _ in conditions)])
     values = [value for _, bound in conditions for value in bound]
-    query = f"SELECT id FROM entries WHERE {where} ORDER BY {order} DESC LIMIT ? OFFSET ?"
+    query = f"SELECT id FROM entries WHERE {where} ORDER BY {column} DESC LIMIT ? OFFSET ?"
     return [saved_id for (saved_id,) in db.conn.execute(query, [*values, limit, offset])]
 
 

@@ -180,6 +180,8 @@ class CompareDocument(TypedDict):
     claim: ClaimDocument | None
     findings: list[FindingDocument]
     """What stands out, what makes the figures doubtful first."""
+    record: NotRequired[dict[str, Any]]
+    """In a file only: all that the history keeps, which `import` reads."""
 
 
 def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -66,6 +66,8 @@ class SweepDocument(TypedDict):
     prediction_error: str | None
     claim: ClaimDocument | None
     problem: MessageDocument | None
+    record: NotRequired[dict[str, Any]]
+    """In a file only: all that the history keeps, which `import` reads."""
 
 
 class SweepPlanDocument(TypedDict):

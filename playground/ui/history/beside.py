@@ -27,8 +27,9 @@ def beside_html(host: Host, ids: Sequence[str], locale: Locale) -> str:
             differing = f"<p>{escape(say('beside.nothing', locale))}</p>"
         figures = _table(texts.figure_table(beside, locale))
         conclusion = f"<p><strong>{escape(texts.conclusion(beside, locale))}</strong></p>"
+        parts = [conclusion if beside.repetition else "", warnings, differing, figures]
     link = f'<span data-compare="{escape(",".join(ids))}"></span>'
-    return f'<section class="beside">{link}{conclusion}{warnings}{differing}{figures}</section>'
+    return f'<section class="beside">{link}' + "".join(parts) + "</section>"
 
 
 def _run(host: Host, saved_id: str) -> Run:
