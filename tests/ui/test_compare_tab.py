@@ -10,14 +10,19 @@ import pytest
 
 from playground import presets
 from playground.config import Config
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, ModelUnavailable
+from playground.domain.record.run import Run
 from playground.domain.sweep.plan import SweepPlan
 from playground.engine import devices
+from playground.engine.pool import Holder
+from playground.models import inspection
 from playground.presets import Preset
 from playground.runs.host import Host
+from playground.runs.sides.preflight import SideCheck
 from playground.runs.sweep import new_sweep
 from playground.ui.compare import side_count
 from playground.ui.compare import tab as compare_tab
+from playground.ui.compare.card_events import CardEvents
 from playground.ui.compare.tab import CompareTab
 from playground.ui.history.actions import allowed_here
 from playground.ui.shared.form_origin import as_preset, filled_from
@@ -150,3 +155,39 @@ def test_an_error_is_at_its_field_whatever_the_side_is_called(tab: CompareTab, h
     place = compare_tab._place_of(tab, host, later, page)
     assert place is not None
     assert place.field.startswith("#side1-knobs")
+
+
+async def test_the_cards_follow_the_form_and_check_themselves(
+    tab: CompareTab, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check is not repeated for the same settings, asks no hub, and is left out during a run."""
+    asked: list[bool] = []
+
+    def examine(config: Config, run: Run, *, ask_hub: bool) -> list[SideCheck]:
+        asked.append(ask_hub)
+        return [SideCheck(side.label, None, None, (), None) for side in run.sides]
+
+    monkeypatch.setattr("playground.runs.sides.preflight.examine", examine)
+    events = CardEvents(
+        tab.cards, tab.sides, tab.base, host, lambda page: compare_tab._comparison(tab, host, page, "race")
+    )
+    page, request = just_opened(tab), gr.Request(headers={"accept-language": "en"})
+    fields = tab.sides[1].fields
+    page[fields["k"]] = 3
+    update = await events.follow(page, request)
+    assert "n-gram, k = 3" in update[tab.cards]
+    assert update[fields["label"]]["placeholder"] == "n-gram, k = 3"
+    for _ in range(2):
+        assert "data-unchecked" not in await events.check(page, request)
+    page[fields["k"]] = 4
+    async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
+        assert "not checked during a run" in await events.check(page, request)
+    assert asked == [False]
+    page[fields["k"]] = 0
+    assert "Draft tokens (k) = 0" in (await events.follow(page, request))[tab.cards]
+
+
+def test_a_model_that_is_not_here_is_not_asked_for(config: Config) -> None:
+    with pytest.raises(ModelUnavailable) as unknown:
+        inspection.read(config, "org/elsewhere", tokens=False, ask_hub=False)
+    assert unknown.value.message_id == "preflight.not_here"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,6 +45,7 @@ class CardEvents:
         self._host = host
         self._read = read
         self._kept: dict[str, tuple[float, Checked]] = {}
+        self._lock = threading.Lock()
 
     def wire(self, added: Sequence[Any], inputs: set[Any]) -> None:
         """Connect the events. `added`: those that add and remove sides."""
@@ -102,9 +104,11 @@ class CardEvents:
             at, answer = self._kept.get(key, (0.0, None))
             if answer is None or time.monotonic() - at > KEPT_S:
                 answer = Checked(preflight.examine(self._host.config, run, ask_hub=False))
-                while len(self._kept) >= MOST_KEPT:
-                    self._kept.pop(next(iter(self._kept)), None)
-                self._kept[key] = time.monotonic(), answer
+                with self._lock:
+                    self._kept.pop(key, None)
+                    while len(self._kept) >= MOST_KEPT:
+                        del self._kept[next(iter(self._kept))]
+                    self._kept[key] = time.monotonic(), answer
         except PlaygroundError as error:
             return Checked(error=error)
         return answer
