@@ -83,6 +83,7 @@ async def test_a_run_under_way_is_followed(host: Host) -> None:
 @pytest.mark.browser
 @pytest.mark.usefixtures("fake_runtime")
 async def test_somebody_else_opens_a_link(host: Host, browser: Browser) -> None:
+    await raced(host)
     comparison = await raced(host)
     errors: list[str] = []
     async with page_of(host) as url:
@@ -93,6 +94,19 @@ async def test_somebody_else_opens_a_link(host: Host, browser: Browser) -> None:
         # A reload comes back to it.
         await page.reload()
         await expect(page.locator("#history-panes .pane").first).to_be_visible()
+        # What people add is kept, and a deletion undone.
+        await page.locator("#kept button", has_text=say("kept.star")).click()
+        await expect(page.locator("#runs")).to_contain_text("★")
+        await page.locator("#kept button", has_text=say("kept.delete")).click()
+        await expect(page.locator("#runs tbody tr")).to_have_count(1)
+        await page.locator("#kept button", has_text=say("kept.undo")).click()
+        await expect(page.locator("#runs tbody tr")).to_have_count(2)
+        for box in await page.locator("#runs input").all():
+            await box.check()
+        await page.get_by_text(say("hist.compare")).click()
+        await expect(page.locator("#beside table").first).to_be_visible()
+        await page.reload()
+        await expect(page.locator("#beside table").first).to_be_visible()
         await page.goto(f"{url}/?run=nowhere")
         await expect(page.locator("#link-problem")).to_contain_text("There is no run or sweep")
         await page.context.close()
