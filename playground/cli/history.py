@@ -12,6 +12,7 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import say, say_message
 from playground.report.documents import compare_document, side_by_side_document, summary_document
+from playground.report.result_text import result_text
 from playground.report.side_by_side import MOST_RUNS, SideBySide
 from playground.store import History, readable
 
@@ -75,7 +76,9 @@ def _list(arguments: argparse.Namespace) -> int:
     for item in summaries:
         sides = " | ".join(item.labels)
         prompt = " ".join(item.prompt.split())[:60] if item.problem is None else say_message(item.problem)
-        print(f"{item.id}  {item.created_at}  {item.status:<11}  {item.preset or '-':<24}  {sides}  {prompt}")
+        result = result_text(item.result.headline)
+        facts = f"{item.status:<11}  {item.preset or '-':<24}  {result:<36}"
+        print(f"{item.id}  {item.created_at}  {facts}  {sides}  {prompt}")
     return 0
 
 

@@ -10,11 +10,13 @@ from typing_extensions import TypedDict
 
 from playground.domain.record.metrics import NotNegative, trace_figures
 from playground.domain.record.run import Status
+from playground.domain.stats.verdicts import Outcome
 from playground.runs.load_test import LoadTest
 from playground.store import Summary
 
 from .parts import (
     SCHEMA_VERSION,
+    Interval,
     MessageDocument,
     ProfileDocument,
     SchemaVersion,
@@ -63,6 +65,19 @@ class SummaryDocument(TypedDict):
     """In the order of the sides. Empty for a sweep that is unreadable."""
     models: Sequence[str]
     """Targets and drafts, each once. Empty for what is unreadable."""
+    verdict: Outcome | None
+    """Of the side that differs most from the first; null for a race, and while there is no verdict."""
+    side: str | None
+    speed_up: float | None
+    interval: Interval | None
+    tokens_per_s: Sequence[float | None]
+    """By side: in a race while it decodes. Empty until the run has ended, and its result was noted."""
+    machine: str | None
+    version: str | None
+    """vLLM's, of all sides."""
+    star: bool
+    tags: str
+    note: str
 
 
 HistoryListDocument = Annotated[list[SummaryDocument], Field(description="history list --json: newest first.")]
@@ -92,4 +107,14 @@ def summary_document(summary: Summary) -> SummaryDocument:
         "prompt": summary.prompt,
         "labels": summary.labels,
         "models": summary.models,
+        "verdict": summary.result.headline.verdict,
+        "side": summary.result.headline.side,
+        "speed_up": summary.result.headline.speed_up,
+        "interval": summary.result.headline.interval,
+        "tokens_per_s": summary.result.headline.rates,
+        "machine": summary.result.machine,
+        "version": summary.result.version,
+        "star": summary.result.star,
+        "tags": summary.result.tags,
+        "note": summary.result.note,
     }

@@ -15,11 +15,9 @@ import gradio as gr
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
 from playground.domain.record.run import Run
-from playground.domain.stats.headline import Headline
-from playground.domain.stats.verdicts import Outcome
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
-from playground.report.figures import number
+from playground.report.result_text import VERDICTS, result_text
 from playground.report.side_by_side import MOST_RUNS
 from playground.runs.host import Host
 from playground.store import READERS, Filters, Listed, Summary, readable
@@ -51,11 +49,6 @@ COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     ),
     "tags": lambda summary, _: " ".join([*("★" * summary.result.star), summary.result.tags]),
     "status": lambda summary, locale: say(f"race.{summary.status}", locale),
-}
-VERDICTS: dict[Outcome, str] = {
-    "faster": "hist.faster",
-    "slower": "hist.slower",
-    "no clear difference": "hist.no_clear_difference",
 }
 ORDERS = ("newest", "speed_up", "rate")
 PAGE = 50
@@ -281,17 +274,3 @@ def _listed(summaries: Sequence[Summary], locale: Locale) -> str:
     headers = [say(f"ui.col_{name}", locale) for name in COLUMNS]
     compare = say("hist.compare", locale)
     return json.dumps({"columns": [*COLUMNS], "headers": headers, "rows": rows, "compare": compare})
-
-
-def result_text(headline: Headline, locale: Locale) -> str:
-    """The speed-up with its interval and the verdict; of a race how fast each side was."""
-    if headline.speed_up is not None:
-        params: dict[str, object] = {"speed_up": headline.speed_up, "side": headline.side}
-        if headline.interval is None or headline.verdict is None:
-            return say("hist.unsure", locale, **params)
-        low, high = headline.interval
-        verdict = say(VERDICTS[headline.verdict], locale)
-        return say("hist.result", locale, **params, low=low, high=high, verdict=verdict)
-    if not any(headline.rates):
-        return "-"
-    return say("hist.rates", locale, rates=" | ".join(map(number, headline.rates)))
