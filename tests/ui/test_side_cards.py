@@ -56,7 +56,11 @@ def test_what_the_check_said(level: str | None, kind: str) -> None:
     assert "data-unchecked" not in html
     failed = cards(SIDES, SIDES, "en", Checked(error=InvalidInput("whatif.no_knob")))
     assert failed.count("can&#x27;t be checked") == 2
-    assert cards(SIDES, SIDES, "en", Checked()).count("not checked during a run") == 2
+    busy = cards(SIDES, SIDES, "en", Checked())
+    assert busy.count("not checked during a run") == 2
+    # The page tries again.
+    assert "data-busy" in busy
+    assert "data-busy" not in html + failed
 
 
 def test_an_error_is_in_the_place_of_its_card_and_calls_the_field_as_the_form_does() -> None:

@@ -68,7 +68,9 @@ def cards(
     lines = ""
     if len(readable) == len(sides):
         lines = _difference(table, locale) + _cleared(cleared(readable, before), locale)
-    waiting = " data-unchecked" if checked is None and len(readable) == len(sides) else ""
+    waiting = ""
+    if len(readable) == len(sides):
+        waiting = " data-unchecked" if checked is None else " data-busy" if checked == Checked() else ""
     return f'<div class="side-cards"{waiting}>{sections}</div>{lines}'
 
 
