@@ -18,6 +18,11 @@ STATISTICS = ("mean", "p50", "p90", "p95", "p99", "n")
 LEAST_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
+def statistics_heads(locale: Locale) -> list[str]:
+    """The names of STATISTICS; percentiles and n are called the same everywhere."""
+    return [say("figure.mean", locale), *STATISTICS[1:]]
+
+
 def number(value: float | None) -> str:
     """Three significant digits, or "-"."""
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

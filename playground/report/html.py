@@ -15,7 +15,7 @@ from .answer import race_sentences, unlike
 from .answer_html import answer_html
 from .charts import Chart, charts_of, informative, svg, sweep_charts
 from .conclusions import conclusions
-from .figures import STATISTICS
+from .figures import statistics_heads
 from .findings import findings
 from .side_summary import limitations, race_figures, readable
 from .sweep import conclusions_of
@@ -114,7 +114,7 @@ def _measured(run: Run, locale: Locale) -> Iterable[str]:
         for row in figures.distributions
         for label, cells in zip(labels, row.cells, strict=True)
     ]
-    yield _table([f"{say('measured.milliseconds', locale)}", "", *STATISTICS], spread)
+    yield _table([f"{say('measured.milliseconds', locale)}", "", *statistics_heads(locale)], spread)
     yield _table(["", *labels], [[row.name, *(cell for [cell] in row.cells)] for row in figures.single])
     definitions = [[row.name, row.definition] for row in (*figures.distributions, *figures.single)]
     yield _definitions(definitions, locale)

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from statistics import median
 
 from playground import prompts
 from playground.config import Config
@@ -19,6 +20,7 @@ from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
+from playground.engine import devices
 from playground.engine.pool import Pool
 from playground.models import folders
 from playground.models.tokenizer import tokenizer
@@ -36,6 +38,7 @@ from .session import RunSession
 from .sides import placement
 from .sides.engine_start import prepare
 from .sides.served_side import ServedSide
+from .start_times import earlier_starts
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class Comparison:
         self.live = Live(self.run, [RunProgress() for _ in sides])
         self._config = config
         self._pool = pool
+        self._history = history
         self.saving = Saving(history, self.run.id)
         self._prompts: PromptSet | None = None
         self._files = {} if files is None else files
@@ -150,6 +154,7 @@ class Comparison:
                     # Done only now: it occupies a processor for seconds, which another measurement may have been
                     # using.
                     await harness.check_tasks(self.run.measurement.harness)
+                self.live.usual_start_s = await RUNS.run(self._usual_start_s)
                 served_sides = await prepare(self._config, self._pool, self.live)
                 self._session = await RUNS.run(self._new_session, served_sides)
                 await self._session.execute()
@@ -168,6 +173,11 @@ class Comparison:
                 await asyncio.shield(self._finish(replace(self.run, status=status)))
             finally:
                 self.run.status, self.live.phase = status, "finished"
+
+    def _usual_start_s(self) -> float | None:
+        """The median of this host's earlier starts."""
+        starts = earlier_starts(self._history, "cuda" if devices.machine().gpus else "cpu")
+        return median(starts) if starts else None
 
     def _new_session(self, served_sides: Sequence[ServedSide]) -> RunSession:
         plan = self.run.measurement

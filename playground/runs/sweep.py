@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import ParamSpec
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput, PlaygroundError
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message, Section
 from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
@@ -27,7 +27,6 @@ from playground.domain.sweep.plan import Point, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine.pool import Pool
-from playground.i18n import say_message
 from playground.prompts import PromptSet
 from playground.store import WRITERS, History
 from playground.workers import RUNS
@@ -37,6 +36,7 @@ from .failure import as_message
 from .saving import not_saved
 from .search import BETTER, REPEAT_ROUNDS, Search
 from .sides import placement
+from .start_times import earlier_starts
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -72,11 +72,7 @@ def _relabelled(plan: SweepPlan, case: Case) -> tuple[SweepPlan, Case]:
 def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     """The longest time that the remaining points can take on this kind of device ("cpu" or "cuda")."""
     order = order_of(sweep)
-    try:
-        known = history.start_seconds(device)
-    except PlaygroundError as error:
-        logger.warning("earlier starts are unknown: %s", say_message(error))
-        known = []
+    known = earlier_starts(history, device)
     start_s = median(known) if known else START_S[device]
     starts, points, budget_s = order.starts(Counter()), order.most, sweep.plan.budget_s
     fits, share_s = fitting(sweep.plan, budget_s, points, starts * start_s / points) if points else (0, 0.0)

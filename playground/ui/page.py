@@ -48,7 +48,7 @@ def build(host: Host) -> gr.Blocks:
         title="vLLM A/B Playground", analytics_enabled=False, fill_width=True, delete_cache=(60, UPLOAD_AGE_S)
     )
     with page:
-        header = gr.HTML(_header(machine, "en"), apply_default_css=False)
+        header = gr.HTML(_header(machine, "en"), apply_default_css=False, js_on_load=view.asset("present.js"))
         address, problem = arrival.build()
         with gr.Tabs() as tabs:
             with gr.Tab(label("tab_compare"), id="compare"):
@@ -103,8 +103,10 @@ def _header(machine: devices.Machine, locale: Locale) -> str:
         where = say("ui.host_cpu", locale, cpu=machine.cpu, cores=len(machine.cores), gib=gib)
     texts = json.dumps(knob_texts(locale), ensure_ascii=False)
     title, subtitle = say("ui.title", locale), say("ui.subtitle", locale)
+    enter, leave = (escape(say(f"ui.present_{what}", locale)) for what in ("enter", "leave"))
     return (
-        f'<div class="page-head"><h1>{escape(title)}</h1>'
+        f'<div class="page-head"><button type="button" class="present"><span class="enter">{enter}</span>'
+        f'<span class="leave">{leave}</span></button><h1>{escape(title)}</h1>'
         f'<p class="host-line">{escape(subtitle)} {escape(where)}</p></div>'
         # Read by the knobs' script, once for all sides.
         f'<template id="knob-texts" data-texts="{escape(texts)}"></template>'

@@ -70,6 +70,14 @@ async def test_pages_follow_one_race(url: str, browser: Browser) -> None:
     assert shown == await answers(second) == await answers(third)
     assert all(len(text) > 400 for text in shown)
     await expect(first.locator(".lead-chart:visible polyline").first).to_be_attached()
+    # For a meeting room: answers and a chart, nothing else, until Escape.
+    await first.get_by_role("button", name="Present").click()
+    await expect(first.locator("#race")).to_be_hidden()
+    await expect(first.locator(".lead-chart:visible polyline").first).to_be_attached()
+    assert await answers(first) == shown
+    assert "present=1" in first.url
+    await first.keyboard.press("Escape")
+    await expect(first.locator("#race")).to_be_visible()
     # The tab's panes are still there after a look elsewhere.
     await first.get_by_role("tab", name="History").click()
     await first.get_by_role("tab", name="Compare").click()

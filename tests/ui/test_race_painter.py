@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +15,7 @@ from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import Workload
+from playground.runs.live import Live, RunProgress
 from playground.ui.shared import race_painter
 from playground.ui.shared.race_painter import RacePainter
 
@@ -95,3 +98,16 @@ def test_without_a_count_nothing_more_is_coloured(painter: RacePainter, trace: R
     grow(trace, "ef")
     trace.ended = True
     assert painted(painter)["spans"] == [["p", 0], ["a", 1], ["b", 0], ["cd", 0], ["ef", 0]]
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "expected"), [(52.0, "about 52 s here"), (None, "no engine has been started here before")]
+)
+def test_a_start_says_how_long_it_usually_takes(config: Config, usual_s: float | None, expected: str) -> None:
+    run = Run("1", "2026", "race", Workload(prompt="x"), [SideRecord("A", EngineSettings(target="m"))])
+    live = Live(run, [RunProgress("loading_weights")], "starting", starting_since=time.monotonic() - 34)
+    live.usual_start_s = usual_s
+    comparison = cast("Any", SimpleNamespace(live=live, unsaved=None))
+    headline = json.loads(RacePainter(config, run, "en", comparison).paint())["headline"]
+    assert "34 s" in headline
+    assert expected in headline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -149,7 +150,7 @@ async def _model(config: Config, name: str, python: Path, progress: RunProgress)
 
 async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) -> dict[int, Engine]:
     """The engines, by the index of the side. Raises EngineFailed if one did not start."""
-    live.phase = "starting"
+    live.phase, live.starting_since = "starting", time.monotonic()
     indices, ordered = list(requests), list(requests.values())
     reused = {request.name for request in ordered if pool.live(request)}
     outcomes = await pool.provide(ordered, lambda number, stage: live.progress[indices[number]].advance(stage))

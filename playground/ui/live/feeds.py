@@ -50,7 +50,8 @@ class Charts:
     def __init__(self, comparison: Comparison, locale: Locale) -> None:
         self._comparison = comparison
         self._drawer = view.Drawer(comparison.run, locale)
-        self._drawn: Parts = {}
+        # Until there is something to draw, those of the run before are taken away.
+        self._drawn: Parts = {"charts": "{}"}
         self.interval_s = CHARTS_S[comparison.run.mode]
 
     @property

@@ -65,7 +65,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         "/",
         auth=host.config.auth,
         i18n=I18N,
-        css_paths=view.ASSETS / "style.css",
+        css_paths=[view.ASSETS / name for name in ("style.css", "present.css")],
         theme=gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
         run_history=False,
         # For files of prompts: anybody who reaches the page can upload one.

@@ -15,7 +15,7 @@ from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.rounds import whole_rounds
 from playground.i18n import Locale, say, say_message
 from playground.report.conclusions import Conclusion, Kind, conclusions
-from playground.report.figures import STATISTICS
+from playground.report.figures import statistics_heads
 from playground.report.tables import errors, tables
 from playground.runs.comparison import Comparison
 from playground.runs.live import EXAMINING
@@ -134,7 +134,7 @@ class MeasuredPainter(Painter):
             "title": say("measured.all_figures", self._locale),
             "unit": say("measured.milliseconds", self._locale),
             "single_name": say("measured.figure", self._locale),
-            "columns": STATISTICS,
+            "columns": statistics_heads(self._locale),
             **asdict(tables(self._run, self._locale)),
         }
 

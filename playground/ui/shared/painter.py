@@ -92,8 +92,18 @@ class Painter:
         return answer_html(self._run, self._locale)
 
     def _phase(self) -> str:
-        phase = self._comparison.live.phase if self._comparison else "running"
-        return say(f"race.{'queued' if phase == 'waiting' else phase}", self._locale)
+        live = self._comparison.live if self._comparison else None
+        phase = live.phase if live else "running"
+        name = say(f"race.{'queued' if phase == 'waiting' else phase}", self._locale)
+        if live is None or phase != "starting" or live.starting_since is None:
+            return name
+        elapsed = say("race.elapsed", self._locale, seconds=time.monotonic() - live.starting_since)
+        usual = (
+            say("race.usual_start", self._locale, seconds=live.usual_start_s)
+            if live.usual_start_s is not None
+            else say("race.no_usual_start", self._locale)
+        )
+        return f"{name} · {elapsed} · {usual}"
 
     def _starting(self, index: int, now: float) -> Stage:
         """The stage of this side's start, with elapsed time, and a fraction where one is known."""
@@ -113,7 +123,10 @@ class Painter:
 
     def _place(self, side: SideRecord, *marks: str) -> str:
         """Where the side runs, with these marks; for an attached endpoint also what can't be known."""
-        place = " · ".join(part for part in (side.placement, *marks) if part)
+        where = side.placement
+        if where.startswith("CPU "):
+            where = say("side.cores", self._locale, cores=where.removeprefix("CPU "))
+        place = " · ".join(part for part in (where, *marks) if part)
         known = [
             say_message(limitation, self._locale) for limitation in limitations(side, self._run.workload.sampling)
         ]
@@ -143,14 +156,14 @@ class Painter:
             # Only the name of an uploaded file, without its folder.
             rows.append((say("measure.prompts", locale), Path(run.measurement.prompts).name))
         else:
-            rows.append((say("measure.prompts_synthetic", locale), _listed(run.measurement.prompts)))
+            rows.append((say("measure.prompts_synthetic", locale), _named(run.measurement.prompts, locale)))
         if run.measurement is not None:
-            rows.append((say("measure.load", locale), _listed(run.measurement.profile)))
+            rows.append((say("measure.load", locale), _named(run.measurement.profile, locale)))
             rows.append((say("measure.good", locale), say(f"verdict.by_{run.workload.objective}", locale)))
             if run.measurement.limits.is_set:
                 rows[-1] = (rows[-1][0], f"{rows[-1][1]}, {_listed(run.measurement.limits)}")
         rows.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
-        rows += [(side.label, _settings(side)) for side in run.sides]
+        rows += [(side.label, _settings(side, locale)) for side in run.sides]
         if run.preset:
             rows.append((say("ui.preset", locale), run.preset))
         return rows
@@ -160,7 +173,17 @@ def _listed(model: BaseModel) -> str:
     return ", ".join(f"{name} = {value}" for name, value in model if value not in (None, ()))
 
 
-def _settings(side: SideRecord) -> str:
+def _named(model: BaseModel, locale: Locale) -> str:
+    """The values under the names that the form gives their fields."""
+    parts = []
+    for name, value in model:
+        if value not in (None, ()):
+            text = say(f"measure.{name}_{value}", locale) if name in ("kind", "arrivals") else str(value)
+            parts.append(f"{say(f'measure.{name}', locale)}: {text}")
+    return ", ".join(parts)
+
+
+def _settings(side: SideRecord, locale: Locale) -> str:
     """The side's model and settings in a few words."""
     settings = side.settings
     if isinstance(settings, AttachedEndpoint):
@@ -169,7 +192,7 @@ def _settings(side: SideRecord) -> str:
     if settings.speculates is None:
         speculation = shlex.join(settings.extra_flags)
     else:
-        speculation = _listed(settings.speculation) if settings.speculates else "speculation off"
+        speculation = _listed(settings.speculation) if settings.speculates else say("side.off", locale)
     parts = [settings.target, speculation, *knobs]
     return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
 
@@ -180,4 +203,5 @@ def _method(side: SideRecord, locale: Locale) -> str:
         return say("side.attached", locale)
     speculation = side.settings.speculation.model_dump()
     k = speculation.get("num_speculative_tokens")
-    return side.settings.speculation.method + (f" · k = {k}" if k else "")
+    method = side.settings.speculation.method
+    return say("side.off", locale) if method == "off" else method + (f" · k = {k}" if k else "")

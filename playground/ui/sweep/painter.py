@@ -54,7 +54,10 @@ class SweepPainter:
         locale, sweep = self._locale, analysis.sweep
         done = sum(point.settled for point in sweep.points)
         parts = [sweep.title, say("whatif.done", locale, done=done, count=sweep.plan.most_explored)]
-        head = " · ".join([*parts, say(f"race.{sweep.status}", locale)])
+        # All points measured, some for too short a time: "stopped" would contradict the points and the sentence.
+        short = sweep.status == "stopped" and done == sweep.plan.most_explored
+        ending = "sweep.short" if short else f"race.{sweep.status}"
+        head = " · ".join([*parts, say(ending, locale)])
         first, *others = [say_message(sentence, locale) for sentence in conclusions_of(analysis)] or [""]
         card = f'<p class="headline">{escape(first)}</p>{self._deploy(analysis)}' if first else ""
         if sweep.status != "running":
