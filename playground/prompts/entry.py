@@ -1,7 +1,8 @@
-"""What an entry of a prompts file says: the keys and roles of the usual data sets."""
+"""What an entry of a prompts file says."""
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,78 +13,14 @@ from playground.domain.message import Message
 from playground.domain.spec.workload import ChatMessage, Conversation, Prompt
 from playground.domain.unicode import mended
 
-# Names are compared in small letters.
-ROLES = {
-    **dict.fromkeys(["user", "human", "prompter", "customer", "questioner", "instruction"], "user"),
-    **dict.fromkeys(
-        [
-            "assistant",
-            "gpt",
-            "chatgpt",
-            "bing",
-            "bard",
-            "model",
-            "ai",
-            "bot",
-            "chatbot",
-            "claude",
-            "gpt4",
-            "gpt-4",
-            "gemini",
-            "agent",
-            "answer",
-            "output",
-        ],
-        "assistant",
-    ),
-    **dict.fromkeys(["system", "developer"], "system"),
-}
-CHATS = [
-    "messages",
-    "conversations",
-    "conversation",
-    "turns",
-    "items",
-    "dialog",
-    "dialogue",
-    "chat",
-    "conversation_a",
-]
-TEXTS = [
-    "prompt",
-    "question",
-    "query",
-    "instruction",
-    "problem",
-    "user_prompt",
-    "user_input",
-    "input",
-    "text",
-    "content",
-    "message",
-    "prompts",
-    "questions",
-    "user",
-    "goal",
-    "problem_statement",
-]
-# What belongs to an instruction or a question.
-MORE = ("input", "context")
-SYSTEM = ("system", "system_prompt", "system_message")
-WRAPPERS = ("body", "row")
-LIMITS = [
-    "max_tokens",
-    "max_completion_tokens",
-    "output_tokens",
-    "output_len",
-    "output_length",
-    "max_new_tokens",
-    "max_output_tokens",
-    "expected_output_len",
-]
-SPEAKERS = ("role", "from", "speaker", "author", "sender")
-CONTENTS = ("content", "value", "text", "message", "parts")
-KEYS = frozenset((*CHATS, *TEXTS))
+from .keys import CHATS, CONTENTS, KEYS, LIMITS, MEDIA, MORE, PARAMETERS, ROLES, SPEAKERS, SYSTEM, TEXTS, WRAPPERS
+from .keys import key as key_of
+
+# Of an entry without a prompt, so many keys are named, in so many characters.
+MOST_NAMED = 12
+LONGEST_NAMES = 200
+# A longer cell is not tried as Python, whose parser takes much memory.
+LONGEST_CELL = 1_000_000
 
 BLANK = Message("prompts.blank")
 NO_USER = Message("prompts.no_user")
@@ -103,8 +40,14 @@ class Read:
 def prompts_of(entry: object, file: str, place: Message) -> Iterator[Read]:
     """What the entry says: usually one prompt. Raises InvalidInput for an entry in which nothing is known."""
     values = _values(entry)
-    if values is None or not KEYS & values.keys():
+    if values is None or not values:
         raise InvalidInput("prompts.bad_entry", file=file, place=place)
+    if not KEYS & values.keys():
+        names = ", ".join([*values][:MOST_NAMED])
+        raise InvalidInput("prompts.no_known_key", file=file, place=place, keys=names[:LONGEST_NAMES])
+    if any(values.get(name) for name in MEDIA):
+        yield Read(None, NOT_TEXT)
+        return
     limit = _limit(values, file, place)
     chats = [key for key in CHATS if isinstance(values.get(key), list | str)]
     key = next((key for key in TEXTS if values.get(key) is not None), None)
@@ -133,14 +76,18 @@ def _values(entry: object) -> dict[str, Any] | None:
     if not isinstance(entry, dict):
         return None
     values = _small(entry)
-    for wrapper in WRAPPERS:
-        if isinstance(values.get(wrapper), dict):
-            values |= _small(values[wrapper])
+    for wrapper in (*WRAPPERS, *PARAMETERS):
+        inner = values.get(wrapper)
+        if isinstance(inner, list) and len(inner) == 1 and wrapper == "payload":
+            inner = inner[0]
+        if isinstance(inner, dict):
+            values.pop(wrapper)
+            values |= _small(inner)
     return values
 
 
 def _small(entry: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(key).strip().lower(): value for key, value in entry.items()}
+    return {key_of(name): value for name, value in entry.items()}
 
 
 def _limit(values: Mapping[str, Any], file: str, place: Message) -> int | None:
@@ -175,7 +122,20 @@ def _text(text: str, values: Mapping[str, Any], key: str | None, limit: int | No
         ]
         text = "\n\n".join((text, *more))
     asks = ChatMessage(role="user", content=mended(text))
-    return Read(Prompt(conversation=(*_system(values), asks), max_tokens=limit))
+    return Read(Prompt(conversation=(*_system(values), *_history(values), asks), max_tokens=limit))
+
+
+def _history(values: Mapping[str, Any]) -> Conversation:
+    """The turns before the question, as LLaMA-Factory has them: pairs of a question and its answer."""
+    pairs = values.get("history")
+    if not isinstance(pairs, list):
+        return ()
+    pairs = [pair for pair in pairs if isinstance(pair, list) and [type(text) for text in pair] == [str, str]]
+    return tuple(
+        ChatMessage.model_validate({"role": role, "content": mended(text)})
+        for pair in pairs
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    )
 
 
 def _chat(
@@ -187,11 +147,7 @@ def _chat(
         turns = _parsed(turns)
     if not isinstance(turns, Sequence) or isinstance(turns, str):
         raise InvalidInput("prompts.bad_messages", file=file, place=place)
-    if turns and all(isinstance(turn, str) for turn in turns):
-        # MT-bench and Arena-Hard: questions of which the later ones follow on an answer.
-        turns, first_only = [{"role": "user", "content": turn} for turn in turns], True
-    elif all(isinstance(turn, dict) and not turn.keys() & {*SPEAKERS} for turn in turns):
-        turns, first_only = [{"role": "user", **turn} for turn in turns], True
+    turns, first_only = _turns(turns, first_only)
     if not all(isinstance(turn, dict) for turn in turns):
         raise InvalidInput("prompts.bad_messages", file=file, place=place)
     first_only = first_only or any("from" in turn for turn in turns)
@@ -210,6 +166,28 @@ def _chat(
         kept = [*system, *kept]
     why = (FIRST_TURN if first_only else UP_TO_USER) if left_out else None
     return Read(Prompt(conversation=tuple(kept), max_tokens=limit), why)
+
+
+def _turns(turns: Sequence[Any], first_only: bool) -> tuple[Sequence[Any], bool]:
+    """The turns with a speaker and a content each, and whether the first of the user counts alone."""
+    if turns and all(isinstance(turn, str) for turn in turns):
+        # MT-bench and Arena-Hard: questions of which the later ones follow on an answer.
+        return [{"role": "user", "content": turn} for turn in turns], True
+    if not all(isinstance(turn, dict) for turn in turns):
+        return turns, first_only
+    if turns and all(_by_speaker(turn) for turn in turns):
+        said = [pair for turn in turns for pair in _by_speaker(turn).items()]
+        return [{"role": speaker, "content": text} for speaker, text in said], first_only
+    if all(not turn.keys() & {*SPEAKERS} for turn in turns):
+        return [{"role": "user", **turn} for turn in turns], True
+    return turns, first_only
+
+
+def _by_speaker(turn: Mapping[Any, Any]) -> Mapping[str, str]:
+    """What each says in a turn such as {"human": ..., "assistant": ...}; nothing for another kind of turn."""
+    said = {name: text for name, text in turn.items() if str(name).lower() in ROLES}
+    known = any(ROLES[str(name).lower()] == "user" for name in said) and not {*SPEAKERS, *CONTENTS} & turn.keys()
+    return said if known and all(isinstance(text, str) for text in said.values()) else {}
 
 
 def _plain(turns: Sequence[Mapping[Any, Any]], first_only: bool) -> tuple[list[ChatMessage], bool]:
@@ -241,8 +219,14 @@ def _content(content: object) -> str | None:
 
 
 def _parsed(text: str) -> Any:
-    """A table's cell may hold the conversation as JSON."""
+    """A table's cell may hold the conversation as JSON, or as Python writes it."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
+        pass
+    if len(text) > LONGEST_CELL:
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
