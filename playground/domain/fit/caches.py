@@ -26,6 +26,15 @@ KINDS: dict[str | int, str] = {
 }
 # Families whose attention vLLM runs with one compressed vector a token (its `is_deepseek_mla`).
 LATENT_FAMILIES = {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe_lite", "glm_moe_dsa"}
+# Families whose layers vLLM gives a window by `layer_types`; others take one for all layers, or none.
+INTERLEAVED = {
+    *("llama", "apertus", "cohere2", "exaone4", "gemma2", "gemma3_text", "gemma3n_text", "gpt_oss", "olmo3"),
+    *("ministral", "ministral3"),
+}
+# Families of layers with a cache and others without, whose configuration says which.
+HYBRID = {"bamba", "granitemoehybrid", "minimax_text_01", "nemotron_h"}
+# Families whose `multi_query` vLLM obeys.
+MULTI_QUERY = {"falcon", "gpt_bigcode"}
 # Where a configuration lists the kind of each layer.
 LISTS = ("layers_block_type", "layer_types", "hybrid_override_pattern", "attn_type_list")
 
@@ -92,8 +101,14 @@ def read_caches(family: str, text: Mapping[str, Any]) -> Caches:
     if text.get("index_head_dim"):
         # DeepSeek-V3.2's second cache, of what chooses the tokens to look at.
         unclear += ("index_head_dim",)
-    if text.get("kv_lora_rank") and family not in LATENT_FAMILIES:
+    latent = family in LATENT_FAMILIES
+    # Their classes fill it in where it is left out; null means none.
+    if "kv_lora_rank" not in text if latent else text.get("kv_lora_rank"):
         unclear += ("kv_lora_rank",)
+    if size(first(text, HEADS)) % heads:
+        unclear += KV_HEADS[:1]
+    if text.get("multi_query") and family not in MULTI_QUERY:
+        unclear += ("multi_query",)
     if not groups:
         raise ValueError("no layer has a cache")
     return Caches(tuple(groups), counts[STATE], unclear)
@@ -123,7 +138,7 @@ def kv_heads(family: str, text: Mapping[str, Any]) -> int:
     """Heads of keys and values; as many as of queries where nothing else is said."""
     nested = text.get("attn_config")
     grouped = nested.get("kv_n_heads") if isinstance(nested, Mapping) else None
-    one = text.get("multi_query") and not text.get("new_decoder_architecture")
+    one = family in MULTI_QUERY and text.get("multi_query") and not text.get("new_decoder_architecture")
     if family == "chatglm" and not text.get("multi_query_attention"):
         return size(first(text, HEADS))
     return 1 if one else size(grouped or first(text, KV_HEADS) or first(text, HEADS))
@@ -139,7 +154,7 @@ def _kinds(family: str, text: Mapping[str, Any], layers: int) -> tuple[list[str]
         if not (listed := text.get(name)):
             continue
         kinds = [KINDS.get(kind, "") if isinstance(kind, str | int) else "" for kind in listed]
-        wrong = len(kinds) != layers or "" in kinds
+        wrong = len(kinds) != layers or "" in kinds or (WINDOW in kinds and family not in INTERLEAVED)
         # What is unknown counts as full attention: the most that a layer keeps.
         return [kind or FULL for kind in [*kinds, *[""] * layers][:layers]], ((name,) if wrong else ())
     for name in ("attn_layer_indices", "full_attn_idxs"):
@@ -154,6 +169,8 @@ def _kinds(family: str, text: Mapping[str, Any], layers: int) -> tuple[list[str]
     if family == "falcon_h1":
         # Each layer has both.
         return [FULL] * layers, ("model_type",)
+    if family in HYBRID:
+        return [FULL] * layers, ("layer_types",)
     return _windows(family, text, layers)
 
 

@@ -27,6 +27,8 @@ MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 # Where a multimodal configuration keeps that of its text model.
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 
+QUANTIZATION = ("quantization_config", "compression_config")
+
 READ = {
     *LAYERS,
     *HIDDEN,
@@ -70,32 +72,32 @@ _attn_implementation _remove_final_layer_norm activation_sparsity_pattern add_bi
 add_qkv_bias apply_query_key_layer_scaling apply_residual_connection_post_layernorm attention_bias
 attention_dropout attention_in_multiplier attention_multiplier attention_out_bias attention_out_multiplier
 attention_probs_dropout_prob attention_qkv_bias attention_scaling attention_softmax_in_fp32 attn_bias
-attn_dropout attn_implementation attn_logit_softcapping attn_output_gate attn_pdrop attn_qk_norm attn_scale
-block_auto_adjust_ff_dim block_dim block_ff_dim block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of
-block_norm_eps block_out_init_scale block_use_swiglu block_use_xavier_init cache_implementation chunk_size
-chunk_size_feed_forward cla_share_factor clip_qkv conv_L_cache conv_bias conv_dim conv_dim_out conv_kernel
-conv_use_xavier_init cross_attention_hidden_size decoder_sparse_step do_layer_norm_before expert_layer_offset
-expert_layer_period first_k_dense_replace flash_attn gradient_checkpointing head_dtype
-hidden_size_per_layer_input interleave_moe_layer_step interleaved_qkv is_encoder_decoder key_multiplier
-layer_norm_elementwise_affine layer_norm_eps layer_norm_epsilon layerdrop layernorm_epsilon
-layernorm_full_attention_alpha layernorm_full_attention_beta layernorm_linear_attention_alpha
-layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta layernorm_zero_centered_gamma
-linear_bias linear_conv_kernel_dim linear_key_head_dim linear_num_key_heads linear_num_value_heads
-linear_value_head_dim lm_head_bias lm_head_dtype lm_head_multiplier mamba_chunk_size mamba_conv_bias
-mamba_d_conv mamba_d_head mamba_d_ssm mamba_d_state mamba_dt_limit mamba_dt_rank mamba_expand mamba_head_dim
-mamba_hidden_act mamba_inner_layernorms mamba_n_groups mamba_n_heads mamba_norm_before_gate mamba_num_heads
-mamba_proj_bias mamba_rms_norm mamba_ssm_cache_dtype mamba_ssm_dtype mamba_use_mlp mlp_layer_types
-mlp_only_layers moe_layer_end_index moe_layer_freq moe_layer_interval moe_layer_start_index moe_layers
-moe_num_shared_experts moe_shared_expert_intermediate_size moe_shared_expert_overlap
-mtp_hybrid_override_pattern mtp_layers_block_type mtp_transformer_layers n_shared_experts
-no_rope_layer_interval no_rope_layers num_dense_layers num_ln_in_parallel_attn num_shared_expert
-num_shared_experts output_attentions output_hidden_states output_router_logits parallel_attn post_layer_norm
-post_layernorm pruned_heads qk_head_dim qk_layernorm qkv_bias query_pre_attn_scalar reorder_and_upcast_attn
-residual_in_fp32 rope_local_base_freq scale_attention_softmax_in_fp32 scale_attn_by_inverse_layer_idx
-scale_attn_weights shared_expert_intermediate_size shared_intermediate_size ssm_in_multiplier ssm_multipliers
-ssm_out_multiplier ssm_state_size tie_encoder_decoder use_attention_norm use_bidirectional_attention use_cache
-use_conv_bias use_flash_attention use_flash_attn use_linear_bias use_logits_scaling use_mamba_kernels
-use_mixed_mlp_moe use_parallel_residual use_post_attention_norm use_qk_norm use_qkv_bias
+attn_dropout attn_implementation attn_logit_softcapping attn_output_gate attn_pdrop attn_qk_norm attn_rotary_emb
+attn_scale block_auto_adjust_ff_dim block_dim block_ff_dim block_ffn_dim_multiplier block_mlp_init_scale
+block_multiple_of block_norm_eps block_out_init_scale block_use_swiglu block_use_xavier_init cache_implementation
+chunk_size chunk_size_feed_forward cla_share_factor clip_qkv conv_L_cache conv_bias conv_dim conv_dim_out
+conv_kernel conv_use_xavier_init cross_attention_hidden_size decoder_sparse_step do_layer_norm_before
+expert_layer_offset expert_layer_period first_k_dense_replace flash_attn full_attn_mod gradient_checkpointing
+head_dtype hidden_size_per_layer_input interleave_moe_layer_step interleaved_qkv is_encoder_decoder
+key_multiplier layer_norm_elementwise_affine layer_norm_eps layer_norm_epsilon layer_switch layerdrop
+layernorm_epsilon layernorm_full_attention_alpha layernorm_full_attention_beta layernorm_linear_attention_alpha
+layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta layernorm_zero_centered_gamma linear_bias
+linear_conv_kernel_dim linear_key_head_dim linear_num_key_heads linear_num_value_heads linear_value_head_dim
+lm_head_bias lm_head_dtype lm_head_multiplier mamba_chunk_size mamba_conv_bias mamba_d_conv mamba_d_head
+mamba_d_ssm mamba_d_state mamba_dt_limit mamba_dt_rank mamba_expand mamba_head_dim mamba_hidden_act
+mamba_inner_layernorms mamba_n_groups mamba_n_heads mamba_norm_before_gate mamba_num_heads mamba_proj_bias
+mamba_rms_norm mamba_ssm_cache_dtype mamba_ssm_dtype mamba_use_mlp mlp_layer_types mlp_only_layers
+moe_layer_end_index moe_layer_freq moe_layer_interval moe_layer_start_index moe_layers moe_num_shared_experts
+moe_shared_expert_intermediate_size moe_shared_expert_overlap mtp_hybrid_override_pattern mtp_layers_block_type
+mtp_transformer_layers n_shared_experts no_rope_layer_interval no_rope_layers num_dense_layers
+num_ln_in_parallel_attn num_shared_expert num_shared_experts order_of_interleaved_layers output_attentions
+output_hidden_states output_router_logits parallel_attn post_layer_norm post_layernorm pruned_heads qk_head_dim
+qk_layernorm qkv_bias query_pre_attn_scalar reorder_and_upcast_attn residual_in_fp32 rope_local_base_freq
+scale_attention_softmax_in_fp32 scale_attn_by_inverse_layer_idx scale_attn_weights
+shared_expert_intermediate_size shared_intermediate_size ssm_in_multiplier ssm_multipliers ssm_out_multiplier
+ssm_state_size tie_encoder_decoder use_attention_norm use_cache use_conv_bias
+use_flash_attention use_flash_attn use_linear_bias use_logits_scaling use_mamba_kernels use_mixed_mlp_moe
+use_parallel_block use_parallel_residual use_post_attention_norm use_qk_norm use_qkv_bias
 vocab_size_per_layer_input
 """
 HARMLESS = frozenset(HARMLESS_NAMES.split())
@@ -140,11 +142,23 @@ def not_understood(
         yield "model_type"
     if config.get("is_encoder_decoder"):
         yield "is_encoder_decoder"
-    quantization = config.get("quantization_config") or text.get("quantization_config") or {}
-    if quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo"):
-        yield "quantization_config"
+    nested = text.get("attn_config")
+    if isinstance(nested, Mapping) and nested.get("attn_type") == "multiquery_attention":
+        yield "attn_config"
+    if text.get("is_causal") is False:
+        yield "is_causal"
+    for name in QUANTIZATION:
+        if any(_quantizes_cache(part.get(name)) for part in (config, text)):
+            yield name
     for key, value in text.items():
         if not value or key in READ or not any(part in key.lower() for part in TELLING):
             continue
         if key not in HARMLESS or (key.startswith(STATE_SIZES) and not stateful):
             yield key
+
+
+def _quantizes_cache(value: Any) -> bool:
+    """Whether any part of what is said of a quantization is about the cache."""
+    if not isinstance(value, Mapping):
+        return False
+    return any(("kv_cache" in key and part) or _quantizes_cache(part) for key, part in value.items())

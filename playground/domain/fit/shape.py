@@ -18,13 +18,13 @@ from .fields import (
     LAYERS,
     MTP,
     POSITIONS,
+    QUANTIZATION,
     VOCABULARY,
     family_of,
     not_understood,
     text_part,
 )
 
-QUANTIZATION = ("quantization_config", "compression_config")
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # Families whose layers are what `ModelShape.parameters` counts.
 COUNTED = {

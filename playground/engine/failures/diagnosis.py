@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from signal import SIGABRT, SIGSEGV
 
 from playground.domain.errors import EngineFailed
 from playground.domain.message import Message
@@ -237,9 +238,9 @@ def _line_around(text: str, match: re.Match[str]) -> str:
 
 
 def _code(params: dict[str, object], words: str) -> str:
-    """The signal by its number or 128 + its number, or the words that name it."""
-    code = next((number for number in params.values() if isinstance(number, int)), None)
-    return words if code is None else exit_code_text(code)
+    """The signal by its number or 128 + its number, or by the words that name it."""
+    aborted = SIGABRT if "terminate" in words or "Abort" in words else SIGSEGV
+    return exit_code_text(next((number for number in params.values() if isinstance(number, int)), -aborted))
 
 
 def named(match: re.Match[str]) -> dict[str, object]:

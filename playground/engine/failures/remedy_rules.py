@@ -173,7 +173,8 @@ def less_memory(figures: Figures, settings: EngineSettings) -> Changes:
     """Take less of the machine's memory: the KV cache if its size is set, a draft, or half of each weight."""
     size = settings.knobs.kv_cache_memory_bytes
     smaller = [Change("knobs.kv_cache_memory_bytes", size // 2)] if size and size > 1 else []
-    return [*smaller, *no_draft(figures, settings), Change("knobs.dtype", "bfloat16")]
+    halved = [Change("knobs.dtype", "bfloat16")] if settings.knobs.dtype == "float32" else []
+    return [*smaller, *no_draft(figures, settings), *halved]
 
 
 def less_offloading(figures: Figures, settings: EngineSettings) -> Changes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 # Where a part keeps its text, by the kinds of parts that servers send.
 PART_KEYS = ("text", "thinking", "reasoning", "refusal", "content")
 # Parts in parts: thinking is a list of text parts.
@@ -32,7 +34,9 @@ def _call(function: dict[str, Any] | None) -> str:
     if not function:
         return ""
     arguments = function.get("arguments") or ""
-    return (function.get("name") or "") + (arguments if isinstance(arguments, str) else str(arguments))
+    return (function.get("name") or "") + (
+        arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    )
 
 
 def _parts(content: object, depth: int = 0) -> str:

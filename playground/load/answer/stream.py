@@ -164,19 +164,20 @@ class StreamReader:
             self._on_event(event)
 
     def _on_event(self, event: dict[str, Any]) -> None:
-        if event.get("error") or event.get("object") == "error" or event.get("type") == "error":
+        error = event.get("error")
+        if (error and _is_filled_in(error)) or event.get("object") == "error" or event.get("type") == "error":
             raise StreamError("engine", said_by(event))
         usage = event.get("usage")
         counted = self._on_usage(usage) if isinstance(usage, dict) else None
         if isinstance(metrics := event.get("metrics"), dict):
             self.speculation = metrics.get("speculative_decoding") or self.speculation
-        if "choices" in event:
+        if (choices := event.get("choices")) is not None:
             self._has_choices = True
-            for choice in event["choices"] or ():
+            for choice in choices:
                 # Further answers to the same prompt, which nobody asked for, would mix with the first.
                 if not choice.get("index"):
                     self._on_choice(choice, counted)
-        elif event and self._foreign is None and usage is None:
+        elif event.keys() - {"choices"} and self._foreign is None and usage is None:
             self._foreign = event
 
     def _on_usage(self, usage: dict[str, Any]) -> int | None:
@@ -193,8 +194,8 @@ class StreamReader:
 
     def _on_choice(self, choice: dict[str, Any], usage: int | None) -> None:
         text = choice.get("text") or ""
-        # A whole answer has a message.
-        if delta := choice.get("delta") or choice.get("message"):
+        # A whole answer has a message; some servers repeat it after its pieces.
+        if delta := choice.get("delta") or (not self._least_tokens and choice.get("message")):
             text = text_of(delta) or text
         if type(text) is not str:
             raise StreamError("foreign", str(text)[:200])
@@ -236,6 +237,11 @@ class StreamReader:
         except StreamError:
             text = said_in(self._error_body.decode(errors="replace"), 200)
         return f"HTTP {self._parser.get_status_code()}" + (f": {text}" if text else "")
+
+
+def _is_filled_in(error: object) -> bool:
+    """Some servers send the form of an error with every chunk, and fill it in when there is one."""
+    return not isinstance(error, dict) or any(error.values())
 
 
 def as_count(value: object) -> int | None:

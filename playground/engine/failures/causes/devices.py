@@ -85,6 +85,7 @@ CAUSES = (
         "nccl",
         r"(?:NCCL|RCCL|HCCL) (?:error|Error)|nccl(?:System|Internal|UnhandledCuda)Error"
         r"|DistBackendError",
+        line=r"Watchdog caught collective operation timeout",
         vague=True,
     ),
 )

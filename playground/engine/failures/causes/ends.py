@@ -19,14 +19,13 @@ CAUSES = (
     Cause(
         "killed",
         changes=remedy_rules.less_memory,
-        line=DIED + r"-9\b|" + EXIT + r"137\b|(?:^|\s)Killed$|signal: killed",
+        line=DIED + r"-9\b|" + EXIT + r"137\b|(?:^|\s)Killed(?:: 9)?$|signal: killed"
+        # A shell names the job.
+        r"|: line \d+: +\d+ Killed\b|^\[\d+\][ +-]+(?:\d+ +)?[Kk]illed\b",
     ),
     Cause(
         "illegal_instruction",
-        line=DIED
-        + r"-4\b|"
-        + EXIT
-        + r"132\b|exec format error|Illegal instruction(?: \(core dumped\))?$|Fatal Python error: Illegal",
+        line=DIED + r"-4\b|" + EXIT + r"132\b|\bIllegal instruction\b|Fatal Python error: Illegal",
     ),
     Cause(
         "bus_error", line=DIED + r"-7\b|" + EXIT + r"135\b|Bus error(?: \(core dumped\))?|Fatal Python error: Bus"
@@ -44,6 +43,7 @@ CAUSES = (
     Cause(
         "stopped", line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
     ),
+    Cause("ready_timeout", line=r"Timed out waiting for engine.+? to start\b"),
     # A core that ended without one; an exit code that says nothing; a start that was given up.
     Cause("core_died", line=r"Engine core initialization failed|EngineDeadError|EngineCore encountered an issue"),
     Cause("unknown", line=EXIT + r"(?P<code>[1-9]\d{0,2})\b"),

@@ -1,4 +1,4 @@
-"""What the host refuses: files, folders, ports, limits."""
+"""What the host refuses: files, folders, /dev/shm, ports, limits."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ CAUSES = (
         r"|fork.{0,120}Resource temporarily unavailable",
         line=r"pthread_create failed|RLIMIT_NPROC"
         r"|libgomp: Thread creation failed|fork: (?:retry: )?Resource temporarily unavailable",
+    ),
+    Cause(
+        "shared_memory_folder",
+        r"Errno (?:28|12)\].*(?:/dev/shm|/psm_|/torch_)\S*|insufficient shared memory \(shm\)"
+        r"|unable to (?:open|mmap|resize|allocate|write) .{0,60}(?:shared memory|/torch_|/dev/shm)"
+        r"|\bBus error\b.*shared memory.*",
+        line=r"insufficient shared memory \(shm\)|Error while creating shared memory segment /dev/shm\S*.*"
+        r"|Call to (?:posix_fallocate|ftruncate|mmap) failed.*No space left on device"
+        r"|No space left on device.*/dev/shm\S*|/dev/shm\S*.*No space left on device",
+    ),
+    Cause(
+        "shared_memory_folder",
+        r"Errno (?:28|12)\]|No space left on device|Cannot allocate memory",
+        frames=r"multiprocessing/(?:shared_memory|synchronize|heap)\.py|shm_broadcast|_new_shared|_share_f\w+_cpu",
     ),
     Cause("disk_quota", r"Errno 122\]|Disk quota exceeded"),
     Cause(

@@ -1,4 +1,4 @@
-"""Memory: of the GPU, of the machine, what a kernel has, what is locked, and /dev/shm."""
+"""Memory: of the GPU, of the machine, what a kernel has, and what is pinned."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ OUT = r"(?:CUDA|HIP|XPU|GPU|NPU)"
 ERROR = r"(?:(?:CUDA|HIP) (?:driver )?error: |Triton Error \[\w+\]: )"
 
 CAUSES = (
-    Cause(
-        "shared_memory_folder",
-        r"Errno (?:28|12)\].*(?:/dev/shm|/psm_|/torch_)\S*|insufficient shared memory \(shm\)"
-        r"|unable to (?:open|mmap|resize|allocate|write) .{0,60}(?:shared memory|/torch_|/dev/shm)"
-        r"|\bBus error\b.*shared memory.*",
-        line=r"insufficient shared memory \(shm\)|Error while creating shared memory segment /dev/shm\S*.*"
-        r"|Call to (?:posix_fallocate|ftruncate|mmap) failed.*No space left on device"
-        r"|No space left on device.*/dev/shm\S*|/dev/shm\S*.*No space left on device",
-    ),
     Cause(
         "kernel_shared_memory",
         r"out of resource: (?!tensor memory|registers|threads)|uses too much shared (?:data|memory)",

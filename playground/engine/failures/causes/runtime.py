@@ -29,13 +29,23 @@ CAUSES = (
         line=r"fatal error: Python\.h: No such file",
     ),
     Cause(
+        "linker",
+        r"cannot find -l(?P<detail>\w+)",
+        remedy_rules.without_compiling,
+        line=r"cannot find -l(?P<detail>\w+)",
+    ),
+    Cause(
         "kernel_build",
-        r"Ninja build failed"
-        r"|Command '\[?'?\S{0,100}(?:gcc|g\+\+|clang|nvcc|ninja)\b.{0,400}returned non-zero exit status"
-        r"|Error building extension|(?:NVRTC|nvrtc|ptxas)\b.{0,120}(?:error|fatal)"
+        r"Ninja build failed|Error building extension|(?:NVRTC|nvrtc|ptxas)\b.{0,120}(?:error|fatal)"
         r"|PTXASError|Internal Triton PTX codegen error",
         remedy_rules.without_compiling,
-        line=r"cannot find -lcuda",
+    ),
+    Cause(
+        "kernel_build",
+        r"Command '\[?'?\S{0,100}(?:gcc|g\+\+|clang|nvcc|ninja)\b.{0,400}returned non-zero exit status",
+        remedy_rules.without_compiling,
+        # What the compiler printed says more.
+        vague=True,
     ),
     Cause(
         "binary_mismatch",
@@ -44,6 +54,11 @@ CAUSES = (
         r"|compiled using NumPy 1\.x cannot be run in|numpy\.core\.multiarray failed to import"
         r"|operator \S+ does not exist|PyTorch and torchvision (?:has|have) different CUDA",
         line=r"undefined symbol: |compiled using NumPy 1\.x cannot be run in",
+    ),
+    Cause(
+        "other_processor",
+        r"Errno 8\] Exec format error|wrong ELF class",
+        line=r"exec format error|cannot execute binary file: Exec format error",
     ),
     Cause(
         "system_library",
