@@ -60,7 +60,6 @@ async def test_pages_follow_one_race(url: str, browser: Browser) -> None:
     # A page that lost its connection, and one that was loaded again.
     await third.context.set_offline(True)
     await second.reload()
-    await second.locator("#watch").click()
     await shows_tokens(second, 400)
     await third.context.set_offline(False)
     # Anybody's stop ends the race for all.
@@ -103,6 +102,6 @@ async def test_a_sweep_is_followed(stand_in_app: App, browser: Browser) -> None:
         await expect(page.locator("#sweep-start")).to_be_enabled(timeout=60_000)
         await expect(page.locator("#sweep-stop")).to_be_hidden()
         await expect(page.locator("#sweep-points tbody tr")).to_have_count(2)
-        await expect(page.locator(".headline:visible").first).to_contain_text(say("race.stopped"))
+        await expect(page.locator(".note:visible").first).to_contain_text(say("race.stopped"))
         await expect(page.locator("#sweep-progress .bar")).to_have_count(0)
     assert errors == []

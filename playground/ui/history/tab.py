@@ -37,16 +37,27 @@ USABLE = ("history.long_text", "host.too_many_wait")
 
 offers = partial(save_buttons.offers, load=True)
 
+
+def _sides(summary: Summary, _: Locale) -> str:
+    """The labels; of a sweep also what is varied, for its line shows no prompt."""
+    labels = " | ".join(summary.labels)
+    return f"{labels} · {summary.prompt}" if summary.mode == "sweep" else labels
+
+
+def _prompt(summary: Summary, locale: Locale) -> str:
+    if summary.problem:
+        return say_message(summary.problem, locale)
+    return "" if summary.mode == "sweep" else summary.prompt.replace("\n", " ")[:80]
+
+
 # The columns of the list, by name; `ui.col_<name>` heads each.
 COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     "time": lambda summary, _: summary.created_at.replace("T", " ")[:19],
     "preset": lambda summary, _: summary.preset or "-",
-    "sides": lambda summary, _: " | ".join(summary.labels),
+    "sides": _sides,
     "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale) if summary.readable else "-",
     "result": lambda summary, locale: result_text(summary.result.headline, locale),
-    "prompt": lambda summary, locale: (
-        say_message(summary.problem, locale) if summary.problem else summary.prompt.replace("\n", " ")[:80]
-    ),
+    "prompt": _prompt,
     "tags": lambda summary, _: " ".join([*("★" * summary.result.star), summary.result.tags]),
     "status": lambda summary, locale: say(f"race.{summary.status}", locale),
 }

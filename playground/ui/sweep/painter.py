@@ -59,16 +59,14 @@ class SweepPainter:
         ending = "sweep.short" if short else f"race.{sweep.status}"
         head = " · ".join([*parts, say(ending, locale)])
         first, *others = [say_message(sentence, locale) for sentence in conclusions_of(analysis)] or [""]
-        card = f'<p class="headline">{escape(first)}</p>{self._deploy(analysis)}' if first else ""
+        headline = f'<p class="headline">{escape(first)}</p>{self._deploy(analysis)}'
+        card = f'<section class="recommended">{headline}</section>' if first else ""
         if sweep.status != "running":
             head += f" · {say('race.saved', locale, id=sweep.id)}"
         lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in others)
         title = escape(say("sweep.more", locale, count=len(others)))
         more = f'<details><summary>{title}</summary><ul class="caveats">{lines}</ul></details>' if others else ""
-        return (
-            f'<section class="recommended">{card}</section><p class="note" role="status">{escape(head)}</p>'
-            f'<div class="folds">{more}</div>'
-        )
+        return f'{card}<p class="note" role="status">{escape(head)}</p><div class="folds">{more}</div>'
 
     def _deploy(self, analysis: SweepAnalysis) -> str:
         """The snippets that start the recommended engine elsewhere."""
