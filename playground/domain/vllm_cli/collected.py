@@ -18,6 +18,7 @@ from . import option_table, owned
 from .notes import Notes, shortened
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .options import Option, takes_value
+from .shell import unresolved
 
 # The place that errors name.
 WHERE = Message("paste.where")
@@ -62,7 +63,7 @@ class Collected:
             self._notes.leave(str(option), "paste.own")
             return
         if option.acted_on is not None:
-            raise InvalidInput("paste.shell", what=option.acted_on)
+            raise unresolved(option.acted_on)
         for variable, text in option.resolved:
             self._notes.say("paste.resolved", name=variable, value=shortened(text))
         if name == "speculative_config" or name in SPECULATION:

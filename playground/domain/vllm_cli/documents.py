@@ -22,9 +22,10 @@ FLOW = re.compile(r"""[\[{][ \t]*(?:["'{\[]|[\w-]+:[ \t]|$)""")
 ITEM = re.compile(r"-(?: |$)")
 INSTRUCTION = re.compile(r"^(FROM|ENTRYPOINT|CMD|ENV|ARG|RUN|WORKDIR|EXPOSE|COPY|LABEL|USER)\s", re.MULTILINE)
 EXEC = ("ENTRYPOINT", "CMD")
+# Keys whose text, or list of lines, is for a shell.
+SCRIPTS = ("run", "script", "commands")
+ENVIRONMENTS = ("environment", "env", "envs", "variables")
 # A document that repeats parts by reference may be far larger than its text.
-# Keys whose text is for a shell.
-SCRIPTS = ("run", "script")
 MOST_NODES = 20_000
 # PyYAML takes long to find that brackets are nested too deeply.
 MOST_OPENED = 3_000
@@ -107,9 +108,11 @@ def _containers(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_container(container: Mapping[str, Any]) -> Start | None:
-    variables, names = _environment(container.get("environment") or container.get("env") or container.get("envs"))
+    variables, names = _environment(next(filter(None, map(container.get, ENVIRONMENTS)), None))
     for script in SCRIPTS:
         text = container.get(script)
+        if isinstance(text, list) and all(isinstance(line, str) for line in text):
+            text = "\n".join(text)
         if isinstance(text, str) and (
             start := contained(None, None, [Word("sh"), Word("-c"), Word(text)], variables)
         ):

@@ -13,7 +13,7 @@ from playground.domain.errors import InvalidInput
 
 from . import option_table
 from .notes import Notes
-from .shell import Word
+from .shell import Word, unresolved
 
 # Another spelling of an option.
 ALIASES = {"device-memory-utilization": "gpu-memory-utilization"}
@@ -191,7 +191,7 @@ def _stray(words: Sequence[Word], at: int) -> InvalidInput:
     """The refusal of a word that belongs to no option."""
     word = words[at]
     if word.acted_on:
-        return InvalidInput("paste.shell", what=word.acted_on)
+        return unresolved(word.acted_on)
     before = words[at - 1].text if at else ""
     flag = words[at - 2].text if at > 1 else ""
     if before.startswith("{") and is_option(flag) and not _is_json(before):

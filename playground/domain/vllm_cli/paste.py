@@ -30,6 +30,14 @@ LONGEST = 100_000
 MOST_NAMED = 10
 # A line of vLLM's log.
 LOGGED = re.compile(r"non-default args: (\{.*\})")
+LOG = re.compile(
+    r"""^(?:[\w.-]+[ ]*\|[ ]*)?(?:\([^()\n]*pid=\d+\)[ ]*)*
+    (?:(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)(?::[ ]|[ ]\d\d-\d\d[ ])
+      |Traceback[ ]\(most[ ]recent[ ]call[ ]last\))""",
+    re.MULTILINE | re.VERBOSE,
+)
+# Of a text that may be all right, but starts nothing.
+NOTHING = ("paste.no_engine_in_yaml", "paste.no_image")
 # Of a shell's own language.
 KEYWORDS = ("then", "else", "fi", "do", "done", "{", "}", "esac")
 # A root's prompt looks like a comment.
@@ -77,9 +85,7 @@ def read(text: str) -> PastedSettings:
             refusal = refusal or error
             continue
         notes = attempt
-        others = sum(1 for later in blocks[number + 1 :] if later.strip())
-        if others:
-            notes.leave(f"+{others}", "paste.other_blocks")
+        _name_blocks(blocks[number + 1 :], notes)
         break
     if options is None:
         raise refusal or InvalidInput("paste.empty")
@@ -87,6 +93,23 @@ def read(text: str) -> PastedSettings:
     collected.take(options)
     settings = collected.settings()
     return PastedSettings(settings, tuple(notes.translated), tuple(notes.left_out))
+
+
+def _name_blocks(blocks: Sequence[str], notes: Notes) -> None:
+    """Name what the blocks after the first engine start, and count those that start nothing."""
+    others = 0
+    for block in blocks:
+        try:
+            notes.leave(_engine(_options(block, Notes())), "paste.other_engine")
+        except InvalidInput:
+            others += bool(block.strip())
+    if others:
+        notes.leave(f"+{others}", "paste.other_blocks")
+
+
+def _engine(options: Sequence[Option]) -> str:
+    """An engine by its model."""
+    return "vllm serve " + next((str(option.value) for option in options if option.name == "model"), "…")
 
 
 def _options(block: str, notes: Notes) -> list[Option]:
@@ -99,13 +122,10 @@ def _options(block: str, notes: Notes) -> list[Option]:
     if words is not None:
         start = programs.contained(None, None, words)
         return _of_start(start, notes) if start else _of_shell(block, notes)
-    if documents.is_dockerfile(block):
-        start = documents.start_of_dockerfile(block, notes)
-        if start is None:
-            raise InvalidInput("paste.no_image")
-        return _of_start(start, notes)
-    if documents.looks_like_yaml(block):
+    if documents.looks_like_yaml(block) and not documents.is_dockerfile(block):
         return _of_yaml(block, notes)
+    if documents.is_dockerfile(block):
+        return _of_document(block, notes)
     return _of_shell(block, notes)
 
 
@@ -128,52 +148,113 @@ def _of_python(block: str, notes: Notes) -> list[Option]:
 
 
 def _of_yaml(block: str, notes: Notes) -> list[Option]:
-    shell_notes = Notes([*notes.translated], [*notes.left_out])
+    """The document; or the shell's text, of which the first line may look like YAML."""
+    attempt = Notes([*notes.translated], [*notes.left_out])
     try:
-        starts = [*documents.starts_of_yaml(block, notes)]
-    except InvalidInput as error:
-        starts, refusal = [], error
-    else:
-        refusal = InvalidInput("paste.no_engine_in_yaml")
-    if not starts:
+        options = _of_document(block, attempt)
+    except InvalidInput as refusal:
+        if refusal.message_id not in ("paste.not_yaml", "paste.no_engine_in_yaml"):
+            raise
         try:
-            options = _of_shell(block, shell_notes)
+            return _of_shell(block, notes)
         except InvalidInput as error:
             raise (refusal if error.message_id == "paste.no_program" else error) from None
-        notes.translated, notes.left_out = shell_notes.translated, shell_notes.left_out
-        return options
-    first = starts[0]
-    if len(starts) > 1:
-        notes.leave(f"+{len(starts) - 1}", "paste.other_engines")
+    notes.translated, notes.left_out = attempt.translated, attempt.left_out
+    return options
+
+
+def _of_document(block: str, notes: Notes) -> list[Option]:
+    """What the first engine of a Dockerfile or of YAML gets; others are named."""
+    if documents.is_dockerfile(block):
+        start = documents.start_of_dockerfile(block, notes)
+        if start is None:
+            raise InvalidInput("paste.no_image")
+        return _of_start(start, notes)
+    starts = [*documents.starts_of_yaml(block, notes)]
+    if not starts:
+        raise InvalidInput("paste.no_engine_in_yaml")
+    first, *others = starts
+    for other in others:
+        try:
+            name = _engine(other if isinstance(other, list) else _of_start(other, Notes()))
+        except InvalidInput:
+            name = "…"
+        notes.leave(name, "paste.other_engine")
     return first if isinstance(first, list) else _of_start(first, notes)
 
 
 def _of_shell(block: str, notes: Notes) -> list[Option]:
     every, refusal = readable_commands(typed_text.without_prompts(block, notes), notes)
+    files = _files(every)
     starts = [(command, programs.start_of(command, notes)) for command in every]
     if len(every) == 1 and every[0].words and is_option(every[0].words[0].text):
         # Options alone.
         starts = [(every[0], Start(every[0].words))]
     first = next((start for _, start in starts if start is not None), None)
     if first is None:
-        return _without_start(block, every, refusal, notes)
+        written = _of_files(files, notes)
+        return _without_start(block, every, refusal, notes) if written is None else written
     for command, start in starts:
         if start not in (None, first):
             notes.leave(programs.named(command.words), "paste.other_engine")
     if refusal is not None:
         notes.leave("…", "paste.rest_unread", why=refusal.as_message())
-    _name_others([command for command, start in starts if start is None], first, notes)
-    return _of_start(first, notes)
+    options = _of_start(first, notes)
+    config = next((option for option in options if option.name == "config"), None)
+    file = next((file for file in files if config and f">{config.value}" in file[0].aside), None)
+    writer = file[0] if file else None
+    _name_others([command for command, start in starts if start is None and command is not writer], every, notes)
+    if file is None:
+        return options
+    notes.leave(_with_redirections(file[0]), "paste.writes")
+    # As vLLM does, which reads the file first.
+    return [*_of_document(file[1], notes), *(option for option in options if option is not config)]
+
+
+def _with_redirections(command: Command) -> str:
+    return " ".join([programs.named(command.words), *command.aside])
+
+
+def _files(every: Sequence[Command]) -> list[tuple[Command, str]]:
+    """The documents that the commands write, or send to a program: here-documents that are no shell's text."""
+    files: list[tuple[Command, str]] = []
+    for command in every:
+        texts = [body for body in command.bodies if _is_document(body)]
+        command.bodies = [body for body in command.bodies if body not in texts]
+        files += [(command, text) for text in texts]
+    return files
+
+
+def _is_document(text: str) -> bool:
+    return documents.is_dockerfile(text) or documents.looks_like_yaml(text)
+
+
+def _of_files(files: Sequence[tuple[Command, str]], notes: Notes) -> list[Option] | None:
+    """What the first document says that starts vLLM."""
+    for command, text in files:
+        attempt = Notes([*notes.translated], [*notes.left_out])
+        try:
+            options = _of_document(text, attempt)
+        except InvalidInput as error:
+            if error.message_id not in NOTHING:
+                raise
+            continue
+        notes.translated, notes.left_out = attempt.translated, attempt.left_out
+        notes.leave(_with_redirections(command), "paste.writes")
+        return options
+    return None
 
 
 def _without_start(
     block: str, every: Sequence[Command], refusal: InvalidInput | None, notes: Notes
 ) -> list[Option]:
     """What a text says that holds no command for vLLM. Raises InvalidInput if that is nothing."""
-    if refusal is not None:
-        raise refusal
     if (logged := _logged(block)) is not None:
         return logged
+    if LOG.search(block):
+        raise InvalidInput("paste.is_log")
+    if refusal is not None:
+        raise refusal
     if COMMENTED.search(block):
         notes.left_out = [left for left in notes.left_out if left.why.message_id != "paste.comment"]
         notes.leave("#", "paste.prompt")
@@ -191,13 +272,15 @@ def _logged(block: str) -> list[Option] | None:
         logged = ast.literal_eval(match[1])
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-    # The log names the model twice.
-    return [Option(name, value) for name, value in logged.items() if isinstance(name, str) and name != "model_tag"]
+    # Most logs name the model twice.
+    tag = logged.pop("model_tag", None)
+    named = {"model": tag, **logged} if tag is not None else logged
+    return [Option(name, value) for name, value in named.items() if isinstance(name, str)]
 
 
-def _name_others(others: Sequence[Command], first: Start, notes: Notes) -> None:
-    """Name what else the text does; variables that the engine's words contain are named with their values."""
-    used = {name for word in first.words for name, _ in word.resolved}
+def _name_others(others: Sequence[Command], every: Sequence[Command], notes: Notes) -> None:
+    """Name what else the text does, but for the variables that are used elsewhere in it."""
+    used = _used(every)
     for command in others[:MOST_NAMED]:
         if command.assigned:
             names = [name for name in command.assigned if name not in used]
@@ -207,6 +290,12 @@ def _name_others(others: Sequence[Command], first: Start, notes: Notes) -> None:
             notes.leave(programs.named(command.words), "paste.other_command")
     if len(others) > MOST_NAMED:
         notes.leave(f"+{len(others) - MOST_NAMED}", "paste.other_command")
+
+
+def _used(every: Sequence[Command]) -> set[str]:
+    """The variables whose values stand in the commands."""
+    words = [word for command in every for value in (command.words, *command.assigned.values()) for word in value]
+    return {name for word in words for name, _ in word.resolved}
 
 
 def _begins(every: Sequence[Command]) -> str:

@@ -10,7 +10,7 @@ from playground.domain.message import Message
 
 from . import option_table
 from .containers import container_run
-from .notes import LeftOut, Notes
+from .notes import LeftOut, Notes, shortened
 from .shell import Command, Word, commands
 
 VLLM = re.compile(r"(?:\S*[/\\])?vllm(?:@\S+|\.exe)?|(?:\$\(|`)(?:which|command -v) vllm[)`]")
@@ -144,14 +144,16 @@ def _nested(
     command: Command, notes: Notes, depth: int, variables: Mapping[str, Sequence[Word]] | None = None
 ) -> Start | None:
     """The command in a word or a here-document of another, as in bash -c '...'."""
-    texts = [word.text for word in command.words if re.search(r"\s", word.text)]
-    for text in [*texts, *command.bodies]:
-        if not MENTIONS.search(text):
+    words = [word for word in command.words if re.search(r"\s", word.text)]
+    for word in [*words, *map(Word, command.bodies)]:
+        if not MENTIONS.search(word.text):
             continue
-        for inner in commands(text, notes, variables):
+        for inner in commands(word.text, notes, variables):
             start = start_of(inner, notes, depth + 1)
             if start is not None:
-                outer = [word for word in command.words if word.text != text]
+                for name, value in word.resolved:
+                    notes.say("paste.resolved", name=name, value=shortened(value))
+                outer = [other for other in command.words if other.text != word.text]
                 _name_wrapper(start, outer)
                 return start
     return None

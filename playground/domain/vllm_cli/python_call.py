@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import operator
 import re
 import shlex
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from playground.domain.errors import InvalidInput
@@ -23,6 +24,14 @@ OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")
 LISTED = re.compile(r"""["']vllm["']|vllm\.entrypoints|["'][^"'\n]*vllm serve""")
 # What Deploy writes before options that LLM(...) does not take: words for a shell, as JSON.
 SERVED_ONLY = "# vllm serve only: "
+# Of an expression that is read, as in 32 * 1024.
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+LARGEST = 1 << 63
+DEEPEST = 20
 TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float32", "torch.float")
 STARTS = re.compile(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints")
 CODE = re.compile(
@@ -52,6 +61,8 @@ def options(text: str, notes: Notes) -> list[Option]:
             notes.say("paste.resolved", name=name_of, value=shortened(_typed(source, node)))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in TYPES:
             node = ast.Constant(node.attr)
+        elif isinstance(node, ast.BinOp):
+            node = _computed(node) or node
         value = _literal(source, name, node)
         if name == "**" and isinstance(value, dict) and all(isinstance(key, str) for key in value):
             read += [Option(key, inner) for key, inner in value.items()]
@@ -137,11 +148,47 @@ def _literals(tree: ast.Module) -> dict[str, ast.expr]:
             values.setdefault(node.id, [])
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     constants = (ast.Constant, ast.Dict, ast.List, ast.Tuple)
-    return {
-        name: nodes[0]
-        for name, nodes in values.items()
-        if len(nodes) == 1 and stored.count(name) == 1 and isinstance(nodes[0], constants)
+    single = {
+        name: _simple(nodes[0]) for name, nodes in values.items() if len(nodes) == 1 and stored.count(name) == 1
     }
+    return {name: node for name, node in single.items() if isinstance(node, constants)}
+
+
+def _simple(node: ast.expr) -> ast.expr:
+    """The literal that is meant by dict(name=...), by a product, or by os.environ.get(name, literal)."""
+    if isinstance(node, ast.BinOp):
+        return _computed(node) or node
+    if not isinstance(node, ast.Call):
+        return node
+    if _name(node) == "dict" and not node.args and all(keyword.arg for keyword in node.keywords):
+        keys: list[ast.expr | None] = [ast.Constant(keyword.arg) for keyword in node.keywords]
+        return ast.copy_location(
+            ast.Dict(keys, [_computed(keyword.value) or keyword.value for keyword in node.keywords]), node
+        )
+    if len(node.args) == 2 and _reads_environment(node):
+        return node.args[1]
+    return node
+
+
+def _reads_environment(call: ast.Call) -> bool:
+    """Whether it is os.getenv(...) or os.environ.get(...)."""
+    called = _name(call)
+    holder = getattr(call.func, "value", None)
+    return called == "getenv" or (
+        called == "get" and "environ" in (getattr(holder, "attr", ""), getattr(holder, "id", ""))
+    )
+
+
+def _computed(node: ast.expr, depth: int = 0) -> ast.Constant | None:
+    """The number that whole numbers and their operators say, as 32 * 1024 does."""
+    if isinstance(node, ast.Constant):
+        return node if type(node.value) is int and abs(node.value) < LARGEST else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in OPERATORS or depth > DEEPEST:
+        return None
+    left, right = _computed(node.left, depth + 1), _computed(node.right, depth + 1)
+    if left is None or right is None:
+        return None
+    return ast.copy_location(ast.Constant(OPERATORS[type(node.op)](left.value, right.value)), node)
 
 
 def _parsed(source: str) -> ast.Module:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from playground.domain.errors import InvalidInput
 
-from .notes import Notes
+from .notes import Notes, shortened
 
 MOST_FILLED = 100_000
 OPENS = ("if", "for", "while", "until", "case", "select")
@@ -54,6 +54,13 @@ class Command:
     aside: list[str] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     ends_line: bool = False
+
+
+def unresolved(piece: str) -> InvalidInput:
+    """The refusal of a piece of text without a value: a document's <placeholder>, a shell's, or a program's."""
+    if PLACEHOLDER.fullmatch(piece):
+        return InvalidInput("paste.placeholder", what=piece)
+    return InvalidInput("paste.shell" if re.match(r"[$`%()]", piece) else "paste.program_value", what=piece)
 
 
 def plain(words: Sequence[str]) -> list[Word]:
@@ -109,7 +116,7 @@ class _Reader:
         self._notes = notes
         self._at = 0
         self._variables: dict[str, list[Word]] = {name: [*value] for name, value in variables.items()}
-        self._heredocs: list[tuple[Command, str]] = []
+        self._heredocs: list[tuple[Command, str, bool]] = []
         # Characters that variables added: each may hold the one before it twice.
         self._filled = 0
         self._unclosed = False
@@ -176,7 +183,7 @@ class _Reader:
     def _redirected(self, command: Command) -> bool:
         if match := HEREDOC.match(self._text, self._at):
             self._at = match.end()
-            self._heredocs.append((command, match[3]))
+            self._heredocs.append((command, match[3], bool(match[2])))
             return True
         if PLACEHOLDER.match(self._text, self._at):
             return False
@@ -189,11 +196,26 @@ class _Reader:
         return False
 
     def _read_bodies(self) -> None:
-        for command, mark in self._heredocs:
+        for command, mark, quoted in self._heredocs:
             end = re.compile(rf"^[ \t]*{mark}[ \t]*$", re.MULTILINE).search(self._text, self._at)
-            command.bodies.append(self._text[self._at : end.start() if end else len(self._text)])
+            body = self._text[self._at : end.start() if end else len(self._text)]
+            command.bodies.append(body if quoted else self._filled_in(body))
             self._at = end.end() if end else len(self._text)
         self._heredocs = []
+
+    def _filled_in(self, body: str) -> str:
+        """The body with the variables that are known. The mark's quotes would keep a shell from filling it in."""
+
+        def value(match: re.Match[str]) -> str:
+            word = _Word()
+            filled = None if match["kept"] else self._value(word, match[match.lastgroup or 0])
+            if filled is None or any(part.acted_on for part in filled):
+                return match["kept"] or match[0]
+            for name, text in word.resolved:
+                self._notes.say("paste.resolved", name=name, value=shortened(text))
+            return " ".join(part.text for part in filled)
+
+        return re.sub(rf"\\(?P<kept>\$)|{VARIABLE.pattern}", value, body)
 
     def _read_words(self, command: Command) -> None:
         if self._text[self._at] in "()":

@@ -37,7 +37,7 @@ PROMPT = re.compile(
       | \u279c[ \t]+\S{1,80}(?:[ \t]+git:\(\S{1,80}\))?(?:[ \t]+\u2717)?(?=[ \t])
       | [~/][\w./~-]{0,80}[ \t]?[$%#\u276f](?=[ \t])
       | [$%\u276f\u279c\u00bb](?=[ \t]) | >>>(?=[ \t]) | In[ ]\[\d*\]:(?:[ \t]*!)?
-      | %%(?:bash|sh)\b.* | !(?=[ \t]*[\w./])
+      | %%(?:bash|sh)\b.* | !(?=[ \t]*[\w./]) | @(?=[A-Za-z])
       | Exec(?:Start|StartPre|StartPost)=[-@:+!]* | command[ \t]*=[ \t]*(?=\S*(?:vllm|python|docker))
     ))[ \t]*""",
     re.MULTILINE | re.VERBOSE,
@@ -111,4 +111,8 @@ def without_prompts(text: str, notes: Notes) -> str:
 
 
 def without_python_prompts(text: str) -> str:
-    return REPL.sub("", text) if re.search(r"^>>> ", text, re.MULTILINE) else text
+    """A session without its prompts, and without what was printed where every typed line has a prompt."""
+    if not re.search(r"^>>> ", text, re.MULTILINE):
+        return text
+    typed = "\n".join(line for line in text.splitlines() if REPL.match(line))
+    return REPL.sub("", typed if typed.count("(") == typed.count(")") else text)
