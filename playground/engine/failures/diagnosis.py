@@ -239,8 +239,8 @@ def _line_around(text: str, match: re.Match[str]) -> str:
 
 def _code(params: dict[str, object], words: str) -> str:
     """The signal by its number or 128 + its number, or by the words that name it."""
-    aborted = SIGABRT if "terminate" in words or "Abort" in words else SIGSEGV
-    return exit_code_text(next((number for number in params.values() if isinstance(number, int)), -aborted))
+    ended_by = SIGABRT if re.search(r"terminate|Abort|ABRT", words) else SIGSEGV
+    return exit_code_text(next((number for number in params.values() if isinstance(number, int)), -ended_by))
 
 
 def named(match: re.Match[str]) -> dict[str, object]:

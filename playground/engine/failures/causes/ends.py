@@ -9,17 +9,20 @@ from .cause import Cause
 # A process that a signal ended leaves no message, only the signal's number.
 DIED = r"(?:Failed core proc\(s\): \{.{0,200}?: |died unexpectedly \(exit code: |exitcode[=:] ?)"
 EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|exited with status) {1,8}"
+# systemd names the signal.
+SIGNALLED = r"code=(?:killed|dumped), status="
 
 CAUSES = (
     Cause(
         "oom_killed",
         changes=remedy_rules.less_memory,
-        line=r"Out of memory: Kill(?:ed)? process|[Mm]emory cgroup out of memory|OOMKilled|oom[-_]kill|oom_reaper",
+        line=r"Out of memory: Kill(?:ed)? process|[Mm]emory cgroup out of memory|OOMKilled|oom[-_]kill|oom_reaper"
+        r"|killed by the OOM killer|exceeded memory limit.{0,80}being killed",
     ),
     Cause(
         "killed",
         changes=remedy_rules.less_memory,
-        line=DIED + r"-9\b|" + EXIT + r"137\b|(?:^|\s)Killed(?:: 9)?$|signal: killed"
+        line=DIED + r"-9\b|" + SIGNALLED + r"9/|" + EXIT + r"137\b|(?:^|\s)Killed(?:: 9)?$|signal: killed"
         # A shell names the job.
         r"|: line \d+: +\d+ Killed\b|^\[\d+\][ +-]+(?:\d+ +)?[Kk]illed\b",
     ),
@@ -32,7 +35,7 @@ CAUSES = (
     ),
     Cause(
         "crashed",
-        line=DIED + r"(?P<code>-(?!15\b|2\b)\d+)|" + EXIT + r"(?P<status>139|134)\b"
+        line=DIED + r"(?P<code>-(?!15\b|2\b)\d+)|" + EXIT + r"(?P<status>139|134)\b|" + SIGNALLED + r"(?:11|6)/\w+"
         r"|(?:Segmentation fault|Fatal Python error: (?:Segmentation fault|Aborted)|Aborted \(core dumped\)"
         r"|terminate called (?:after|without))",
     ),
@@ -41,7 +44,10 @@ CAUSES = (
     # A server goes on after it.
     Cause("request_failed"),
     Cause(
-        "stopped", line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
+        "stopped",
+        line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
+        # Slurm, Kubernetes
+        r"|CANCELLED AT \d{4}-|failed (?:startup|liveness) probe, will be restarted",
     ),
     Cause("ready_timeout", line=r"Timed out waiting for engine.+? to start\b"),
     # A core that ended without one; an exit code that says nothing; a start that was given up.

@@ -108,7 +108,7 @@ CAUSES = (
         r"|Following weights were not initialized from checkpoint"
         r"|There is no module or parameter named|invalid load key"
         r"|PytorchStreamReader failed|does not appear to have a file named"
-        r"|No such file or directory: '[^'\n]+\.(?:safetensors|gguf|bin|pth|index\.json)'"
+        r"|No such file or directory: '[^'\n]+(?:\.(?:safetensors|gguf|bin|pth|index\.json)|/config\.json)'"
         r"|Unrecognized model in .{0,120}Should have a `model_type` key",
     ),
     Cause(

@@ -36,7 +36,8 @@ CAUSES = (
     ),
     Cause(
         "kernel_build",
-        r"Ninja build failed|Error building extension|(?:NVRTC|nvrtc|ptxas)\b.{0,120}(?:error|fatal)"
+        r"Ninja build failed|Error building extension|NVCC compilation failed|nvcc fatal"
+        r"|(?:NVRTC|nvrtc|ptxas)\b.{0,120}(?:error|fatal)"
         r"|PTXASError|Internal Triton PTX codegen error",
         remedy_rules.without_compiling,
     ),

@@ -118,8 +118,7 @@ CAUSES = (
         "not_divisible",
         r"\b(?P<heads>\d+) is not divisible by (?P<size>\d+)\b"
         r"|The (?:input|output) size is not aligned with the quantized weight shape"
-        r"|(?:output|input)_size\S* .{0,60}= \d+ is not divisible by\s.{0,80}"
-        r"|.*_size_per_partition = \d+ is not divisible by\s.{0,80}",
+        r"|.*\w_size\w* .{0,60}= \d+ is not divisible by\s.*",
         remedy_rules.fewer_parts,
     ),
     Cause(
