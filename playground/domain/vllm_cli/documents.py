@@ -1,4 +1,4 @@
-"""Documents that hold vLLM's words: YAML of Compose, Kubernetes or vLLM's own --config, JSON, a Dockerfile."""
+"""Documents that hold vLLM's words: YAML of Compose, Kubernetes or vLLM's own --config, JSON, a Dockerfile, Quadlet."""
 
 from __future__ import annotations
 
@@ -234,6 +234,20 @@ def start_of_dockerfile(text: str, notes: Notes) -> Start | None:
     if not words:
         return None
     return contained(image, words.get("ENTRYPOINT") or None, words.get("CMD", []))
+
+
+def is_quadlet(text: str) -> bool:
+    return re.search(r"^\[Container\][ \t]*$", text, re.MULTILINE) is not None
+
+
+def start_of_quadlet(text: str) -> Start | None:
+    """What the container of a Podman Quadlet file runs."""
+    joined = re.sub(r"\\[ \t]*\n", " ", text)
+    keys = dict(re.findall(r"^([A-Z]\w*)=(.*)$", joined, re.MULTILINE))
+    start = contained(keys.pop("Image", None), keys.pop("Entrypoint", None), _words(keys.pop("Exec", ""), {}))
+    if start is not None:
+        start.leave(", ".join(keys), "paste.container", name="podman")
+    return start
 
 
 def _exec_words(text: str, notes: Notes) -> list[Word]:

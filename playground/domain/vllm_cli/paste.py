@@ -124,7 +124,7 @@ def _options(block: str, notes: Notes) -> list[Option]:
         return _of_start(start, notes) if start else _of_shell(block, notes)
     if documents.looks_like_yaml(block) and not documents.is_dockerfile(block):
         return _of_yaml(block, notes)
-    if documents.is_dockerfile(block):
+    if documents.is_dockerfile(block) or documents.is_quadlet(block):
         return _of_document(block, notes)
     return _of_shell(block, notes)
 
@@ -164,12 +164,19 @@ def _of_yaml(block: str, notes: Notes) -> list[Option]:
 
 
 def _of_document(block: str, notes: Notes) -> list[Option]:
-    """What the first engine of a Dockerfile or of YAML gets; others are named."""
+    """What the engine of a Dockerfile, a Quadlet file or YAML gets; other engines are named."""
     if documents.is_dockerfile(block):
         start = documents.start_of_dockerfile(block, notes)
-        if start is None:
-            raise InvalidInput("paste.no_image")
-        return _of_start(start, notes)
+    elif documents.is_quadlet(block):
+        start = documents.start_of_quadlet(block)
+    else:
+        return _of_parsed_yaml(block, notes)
+    if start is None:
+        raise InvalidInput("paste.no_image")
+    return _of_start(start, notes)
+
+
+def _of_parsed_yaml(block: str, notes: Notes) -> list[Option]:
     starts = [*documents.starts_of_yaml(block, notes)]
     if not starts:
         raise InvalidInput("paste.no_engine_in_yaml")
@@ -201,7 +208,7 @@ def _of_shell(block: str, notes: Notes) -> list[Option]:
         notes.leave("…", "paste.rest_unread", why=refusal.as_message())
     options = _of_start(first, notes)
     config = next((option for option in options if option.name == "config"), None)
-    file = next((file for file in files if config and f">{config.value}" in file[0].aside), None)
+    file = next((file for file in files if config and _writes(file[0], str(config.value))), None)
     writer = file[0] if file else None
     _name_others([command for command, start in starts if start is None and command is not writer], every, notes)
     if file is None:
@@ -209,6 +216,11 @@ def _of_shell(block: str, notes: Notes) -> list[Option]:
     notes.leave(_with_redirections(file[0]), "paste.writes")
     # As vLLM does, which reads the file first.
     return [*_of_document(file[1], notes), *(option for option in options if option is not config)]
+
+
+def _writes(command: Command, file: str) -> bool:
+    """Whether the command writes the file: by its redirection, or as tee does."""
+    return f">{file}" in command.aside or file in [word.text for word in command.words]
 
 
 def _with_redirections(command: Command) -> str:
@@ -226,11 +238,12 @@ def _files(every: Sequence[Command]) -> list[tuple[Command, str]]:
 
 
 def _is_document(text: str) -> bool:
-    return documents.is_dockerfile(text) or documents.looks_like_yaml(text)
+    return documents.is_dockerfile(text) or documents.is_quadlet(text) or documents.looks_like_yaml(text)
 
 
 def _of_files(files: Sequence[tuple[Command, str]], notes: Notes) -> list[Option] | None:
-    """What the first document says that starts vLLM."""
+    """What the first document says that starts vLLM; None without a document. Raises InvalidInput if none does."""
+    refusal: InvalidInput | None = None
     for command, text in files:
         attempt = Notes([*notes.translated], [*notes.left_out])
         try:
@@ -238,10 +251,13 @@ def _of_files(files: Sequence[tuple[Command, str]], notes: Notes) -> list[Option
         except InvalidInput as error:
             if error.message_id not in NOTHING:
                 raise
+            refusal = error
             continue
         notes.translated, notes.left_out = attempt.translated, attempt.left_out
         notes.leave(_with_redirections(command), "paste.writes")
         return options
+    if refusal is not None:
+        raise refusal
     return None
 
 

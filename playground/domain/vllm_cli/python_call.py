@@ -35,7 +35,8 @@ DEEPEST = 20
 TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float32", "torch.float")
 STARTS = re.compile(r"(?:^|[ /])vllm serve\b|-m vllm\.entrypoints")
 CODE = re.compile(
-    r"^\s*(?:import|from|def|async def|class|subprocess|os\.|\w+\s*=\s*[\[f\"'(]|\w[\w.]*\(|with|@)", re.MULTILINE
+    r"^\s*(?:import|from|def|async def|class|subprocess|os\.|\w+\s*=\s*(?:[\[f\"'(]|[\w.]+\()|\w[\w.]*\(|with|@)",
+    re.MULTILINE,
 )
 
 
@@ -112,8 +113,15 @@ def _text(node: ast.Constant | ast.JoinedStr, literals: dict[str, ast.expr]) -> 
         value = part.value if isinstance(part, ast.FormattedValue) else part
         if isinstance(value, ast.Name) and value.id in literals:
             value = literals[value.id]
-        pieces.append(str(value.value) if isinstance(value, ast.Constant) else f"${{{getattr(value, 'id', '_')}}}")
+        pieces.append(str(value.value) if isinstance(value, ast.Constant) else f"${{{_label(value)}}}")
     return "".join(pieces)
+
+
+def _label(node: ast.expr) -> str:
+    """What stands for a value that is not known."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return getattr(node, "id", "…")
 
 
 def _name_added(source: str, tree: ast.Module, notes: Notes) -> None:
