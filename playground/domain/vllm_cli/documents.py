@@ -1,4 +1,4 @@
-"""Documents that hold vLLM's words: YAML of Compose, Kubernetes or vLLM's own --config, JSON, a Dockerfile, Quadlet."""
+"""Documents that hold vLLM's words: YAML of Compose, Kubernetes or --config, JSON, a Dockerfile, Quadlet."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import ast
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
@@ -22,7 +22,7 @@ from .notes import LeftOut, Notes
 from .old_names import OLD_NAMES
 from .options import Option, is_option, split
 from .programs import Start
-from .shell import Command, commands, readable_commands
+from .shell import Command, commands, readable_commands, unresolved
 
 # A longer text is no command line.
 LONGEST = 100_000
@@ -36,6 +36,7 @@ LOG = re.compile(
       |Traceback[ ]\(most[ ]recent[ ]call[ ]last\))""",
     re.MULTILINE | re.VERBOSE,
 )
+PROGRAM_VALUE = re.compile(r"\$\{([^{}]+)\}")
 # Of a text that may be all right, but starts nothing.
 NOTHING = ("paste.no_engine_in_yaml", "paste.no_image")
 # Of a shell's own language.
@@ -118,7 +119,7 @@ def _options(block: str, notes: Notes) -> list[Option]:
         return _of_python(python, notes)
     words = python_call.listed_words(python, notes)
     if isinstance(words, str):
-        return _of_shell(words, notes)
+        return _of_program_text(words, notes)
     if words is not None:
         start = programs.contained(None, None, words)
         return _of_start(start, notes) if start else _of_shell(block, notes)
@@ -145,6 +146,19 @@ def _of_python(block: str, notes: Notes) -> list[Option]:
             # A shell's text may only mention the call.
             return _of_shell(block, notes)
         raise refusal from None
+
+
+def _of_program_text(text: str, notes: Notes) -> list[Option]:
+    """A text for a shell that a program makes: what has no value in it is the program's."""
+    try:
+        options = _of_shell(text, notes)
+    except InvalidInput as error:
+        if error.message_id == "paste.shell" and (made := PROGRAM_VALUE.fullmatch(str(error.params["what"]))):
+            raise unresolved(made[1]) from None
+        raise
+    return [
+        replace(option, acted_on=PROGRAM_VALUE.sub(r"\1", option.acted_on or "") or None) for option in options
+    ]
 
 
 def _of_yaml(block: str, notes: Notes) -> list[Option]:
