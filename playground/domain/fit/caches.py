@@ -26,11 +26,14 @@ KINDS: dict[str | int, str] = {
 }
 # Families whose attention vLLM runs with one compressed vector a token (its `is_deepseek_mla`).
 LATENT_FAMILIES = {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe_lite", "glm_moe_dsa"}
+LATENT_FIELDS = ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 # Families whose layers vLLM gives a window by `layer_types`; others take one for all layers, or none.
 INTERLEAVED = {
     *("llama", "apertus", "cohere2", "exaone4", "gemma2", "gemma3_text", "gemma3n_text", "gpt_oss", "olmo3"),
     *("ministral", "ministral3"),
 }
+# Those whose classes make such a list of a pattern.
+INTERLEAVED_BY_PATTERN = INTERLEAVED - {"llama", "apertus", "ministral", "ministral3"}
 # Families of layers with a cache and others without, whose configuration says which.
 HYBRID = {"bamba", "granitemoehybrid", "minimax_text_01", "nemotron_h"}
 # Families whose `multi_query` vLLM obeys.
@@ -62,7 +65,11 @@ class Caches:
 def size(value: Any, least: int = 1) -> int:
     """The value as a size. Raises ValueError, TypeError or OverflowError where it is none."""
     number = int(value)
-    if isinstance(value, bool) or not least <= number <= LARGEST_SIZE:
+    if (
+        isinstance(value, bool)
+        or (isinstance(value, float) and value != number)
+        or not least <= number <= LARGEST_SIZE
+    ):
         raise ValueError(f"{value} is no size")
     return number
 
@@ -102,8 +109,10 @@ def read_caches(family: str, text: Mapping[str, Any]) -> Caches:
         # DeepSeek-V3.2's second cache, of what chooses the tokens to look at.
         unclear += ("index_head_dim",)
     latent = family in LATENT_FAMILIES
-    # Their classes fill it in where it is left out; null means none.
-    if "kv_lora_rank" not in text if latent else text.get("kv_lora_rank"):
+    if not latent:
+        unclear += tuple(name for name in LATENT_FIELDS if text.get(name))
+    elif "kv_lora_rank" not in text:
+        # Their classes fill it in; null means none.
         unclear += ("kv_lora_rank",)
     if size(first(text, HEADS)) % heads:
         unclear += KV_HEADS[:1]
@@ -190,5 +199,7 @@ def _windows(family: str, text: Mapping[str, Any], layers: int) -> tuple[list[st
         return [WINDOW if letter == "L" else FULL for letter in [*letters[:-1], "G"]], ()
     if not pattern:
         return [WINDOW] * layers, ()
+    if family not in INTERLEAVED_BY_PATTERN:
+        return [WINDOW] * layers, ("sliding_window_pattern",)
     kinds = [WINDOW if (layer + 1) % size(pattern) else FULL for layer in range(layers)]
     return [*kinds[:-1], FULL] if family == "exaone4" else kinds, ()

@@ -145,16 +145,23 @@ def not_understood(
     nested = text.get("attn_config")
     if isinstance(nested, Mapping) and nested.get("attn_type") == "multiquery_attention":
         yield "attn_config"
+    yield from _disagreeing(text)
     if text.get("is_causal") is False:
         yield "is_causal"
-    for name in QUANTIZATION:
-        if any(_quantizes_cache(part.get(name)) for part in (config, text)):
-            yield name
+    yield from (name for name in QUANTIZATION if any(_quantizes_cache(part.get(name)) for part in (config, text)))
     for key, value in text.items():
         if not value or key in READ or not any(part in key.lower() for part in TELLING):
             continue
         if key not in HARMLESS or (key.startswith(STATE_SIZES) and not stateful):
             yield key
+
+
+def _disagreeing(text: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the same size whose values differ: which of them a class reads is not known."""
+    for names in (LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM):
+        values = {name: text[name] for name in names if text.get(name) is not None}
+        if len({str(value) for value in values.values()}) > 1:
+            yield list(values)[-1]
 
 
 def _quantizes_cache(value: Any) -> bool:

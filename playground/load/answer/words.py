@@ -6,8 +6,13 @@ import html
 import re
 from typing import Any
 
+import orjson
+
 # Where servers say what is wrong, in the order in which they are looked at.
-KEYS = ("error", "message", "detail", "msg", "errors", "error_message", "error_msg", "description", "reason")
+KEYS = (
+    *("error", "message", "detail", "msg", "errors", "error_message", "error_msg", "description", "reason"),
+    "Message",
+)
 MOST = 500
 # Objects in objects: a proxy wraps its provider's error.
 DEEPEST = 6
@@ -30,14 +35,21 @@ def said_by(value: Any) -> str:
         if raw and isinstance(said, str):
             return _short(f"{said}: {raw}")
         value = said
-    return _short(str(value))
+    return _short(_written(value))
 
 
 def excerpt(value: dict[str, Any]) -> str:
     """The message of an object if it has one, else its beginning."""
     return (
-        said_by(value)[:200] if any(isinstance(value.get(key), str) for key in KEYS) else _short(str(value), 200)
+        said_by(value)[:200]
+        if any(isinstance(value.get(key), str) for key in KEYS)
+        else _short(_written(value), 200)
     )
+
+
+def _written(value: Any) -> str:
+    """As a server writes it: text, or JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def said_in(text: str, most: int = MOST) -> str:
@@ -46,7 +58,7 @@ def said_in(text: str, most: int = MOST) -> str:
         title = TITLE.search(text)
         seen = html.unescape(UNSEEN.sub(" ", text))
         name = html.unescape(title[1]).strip() if title else ""
-        text = seen if name in seen else f"{name}. {seen}"
+        text = seen if name in seen else f"{name.rstrip('.')}. {seen}" if seen.strip() else name
     return _short(text, most)
 
 
