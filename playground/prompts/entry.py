@@ -103,7 +103,8 @@ def _limit(values: Mapping[str, Any], file: str, place: Message) -> int | None:
 
 
 def _system(values: Mapping[str, Any]) -> Conversation:
-    text = next((values[key] for key in SYSTEM if isinstance(values.get(key), str) and values[key].strip()), None)
+    texts = [_content(values.get(key)) for key in SYSTEM]
+    text = next((text for text in texts if text is not None and text.strip()), None)
     return () if text is None else (ChatMessage(role="system", content=mended(text)),)
 
 
@@ -126,10 +127,12 @@ def _text(text: str, values: Mapping[str, Any], key: str | None, limit: int | No
 
 
 def _history(values: Mapping[str, Any]) -> Conversation:
-    """The turns before the question, as LLaMA-Factory has them: pairs of a question and its answer."""
+    """The turns before the question: pairs of a question and its answer (LLaMA-Factory), or messages."""
     pairs = values.get("history")
     if not isinstance(pairs, list):
         return ()
+    if pairs and all(isinstance(turn, dict) for turn in pairs):
+        return tuple(_plain(pairs, False)[0])
     pairs = [pair for pair in pairs if isinstance(pair, list) and [type(text) for text in pair] == [str, str]]
     return tuple(
         ChatMessage.model_validate({"role": role, "content": mended(text)})

@@ -107,7 +107,7 @@ def _is_chat(part: str) -> bool:
 
 
 def _is_turn(entry: object) -> bool:
-    return isinstance(entry, dict) and entry.keys() == {"role", "content"}
+    return isinstance(entry, dict) and entry.keys() - {"name"} == {"role", "content"}
 
 
 def _conversation(turns: list[Any]) -> Iterator[Placed]:

@@ -69,7 +69,7 @@ SYSTEM = ("system", "system_prompt", "system_message")
 WRAPPERS = ("body", "row", "payload", "request", "prompt", "input")
 PARAMETERS = ("parameters", "sampling_params", "sampling_parameters", "generation_config")
 # A picture or a sound, without which the text is another question.
-MEDIA = ("image", "images", "video", "videos", "audio", "audios")
+MEDIA = ("image", "images", "video", "videos", "audio", "audios", "image_path", "image_url", "multi_modal_data")
 LIMITS = [
     "max_tokens",
     "max_completion_tokens",
