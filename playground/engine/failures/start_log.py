@@ -26,7 +26,7 @@ ANY_SIGN = re.compile(
     "|".join(re.sub(r"\(\?P<\w+>", "(?:", sign.pattern) for sign in SIGNS.values()), re.MULTILINE
 )
 # Source in a traceback that was cut contains messages without their values; what describes a pod is indented, too.
-CODE = re.compile(r" {4}(?!\s*[A-Z][\w ]{0,30}: )")
+CODE = re.compile(r" {4}(?!\s*\"?[A-Z][\w ]{0,30}\"?: )")
 # Signs stand beside an exception or at the end of a process.
 KEPT_LINES = 2_000
 

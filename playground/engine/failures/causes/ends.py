@@ -8,7 +8,7 @@ from .cause import Cause
 
 # A process that a signal ended leaves no message, only the signal's number.
 DIED = r"(?:Failed core proc\(s\): \{.{0,200}?: |died unexpectedly \(exit code: |exitcode[=:] ?)"
-EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|exited with status) {1,8}"
+EXIT = r"(?:exited with code|[Ee]xit [Cc]ode:?|\"ExitCode\":|exited with status) {1,8}"
 # systemd names the signal.
 SIGNALLED = r"code=(?:killed|dumped), status="
 
@@ -16,8 +16,9 @@ CAUSES = (
     Cause(
         "oom_killed",
         changes=remedy_rules.less_memory,
-        line=r"Out of memory: Kill(?:ed)? process|[Mm]emory cgroup out of memory|OOMKilled|oom[-_]kill|oom_reaper"
-        r"|killed by the OOM killer|exceeded memory limit.{0,80}being killed",
+        line=r"Out of memory: Kill(?:ed)? process|[Mm]emory cgroup out of memory"
+        r"|OOMKilled(?!\W{1,4}false)|oom[-_]kill|oom_reaper"
+        r"|killed by the OOM killer|PBS: job killed: mem|TERM_MEMLIMIT|exceeded memory limit.{0,80}being killed",
     ),
     Cause(
         "killed",
@@ -47,7 +48,7 @@ CAUSES = (
         "stopped",
         line=DIED + r"-(?:15|2)\b|" + EXIT + r"143\b|[Rr]eceived (?:signal|SIG)(?:TERM|INT| 15| 2)\b"
         # Slurm, Kubernetes
-        r"|CANCELLED AT \d{4}-|failed (?:startup|liveness) probe, will be restarted",
+        r"|CANCELLED AT \d{4}-|PBS: job killed: walltime|failed (?:startup|liveness) probe, will be restarted",
     ),
     Cause("ready_timeout", line=r"Timed out waiting for engine.+? to start\b"),
     # A core that ended without one; an exit code that says nothing; a start that was given up.

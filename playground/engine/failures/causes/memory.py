@@ -84,7 +84,7 @@ CAUSES = (
     ),
     Cause(
         "gpu_full",
-        rf"{OUT} out of memory|{ERROR}out of memory|OutOfMemoryError"
+        rf"{OUT} out of memory|{ERROR}out of memory|(?<!ray\.exceptions\.)OutOfMemoryError"
         r"|(?:cuda|hip)ErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED",
         remedy_rules.by_stage,
         line=r"Cuda failure (?:2 )?'out of memory'|CUDA_ERROR_OUT_OF_MEMORY",

@@ -30,20 +30,21 @@ CAUSES = (
     ),
     Cause(
         "linker",
-        r"cannot find -l(?P<detail>\w+)",
+        r"(?:cannot find|unable to find library) -l(?P<detail>\w+)",
         remedy_rules.without_compiling,
-        line=r"cannot find -l(?P<detail>\w+)",
+        line=r"(?:cannot find|unable to find library) -l(?P<detail>\w+)",
     ),
     Cause(
         "kernel_build",
-        r"Ninja build failed|Error building extension|NVCC compilation failed|nvcc fatal"
+        r"Ninja build failed|NVCC compilation failed|nvcc fatal"
         r"|(?:NVRTC|nvrtc|ptxas)\b.{0,120}(?:error|fatal)"
         r"|PTXASError|Internal Triton PTX codegen error",
         remedy_rules.without_compiling,
     ),
     Cause(
         "kernel_build",
-        r"Command '\[?'?\S{0,100}(?:gcc|g\+\+|clang|nvcc|ninja)\b.{0,400}returned non-zero exit status",
+        r"Error building extension"
+        r"|Command '\[?'?\S{0,100}(?:gcc|g\+\+|clang|nvcc|ninja)\b.{0,400}returned non-zero exit status",
         remedy_rules.without_compiling,
         # What the compiler printed says more.
         vague=True,
