@@ -53,7 +53,7 @@ async def idle_cost(host: Host, preset: presets.Preset, rounds: int) -> IdleCost
     """Uses the host's engines if they run with these settings already; stops all but the first side's."""
     plan, workload = preset.measurement, preset.workload
     comparison = host.comparison(preset.sides, workload, plan)
-    asked = prompts.of_measurement(plan, workload, 0, None)
+    asked = prompts.of_measurement(plan, workload, 0, None).prompts
     async with host.pool.lease(Holder("idle engines", "benchmark", "now")):
         first, *others = await prepare(host.config, host.pool, comparison.live)
         engines = [other.engine for other in others if other.engine is not None]

@@ -220,7 +220,7 @@ def test_values(model: Any, values: dict[str, Any], field: str, accepted: str) -
 def test_form(changed: dict[str, Any], key: str) -> None:
     values = values_of(presets.load(presets.EMBEDDED).sides[0]) | {"label": "mine"} | changed
     with pytest.raises(InvalidInput) as caught:
-        side_of(values)
+        side_of(values, "A")
     # By these the page finds the field.
     assert caught.value.params.get("side", caught.value.params.get("where")) == "mine"
     assert caught.value.params["key"] == key

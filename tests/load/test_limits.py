@@ -95,7 +95,7 @@ FAULTS: dict[str, tuple[Callable[[Reply], Any], set[str], str]] = {
     "a token of 20 MB": (huge_event, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
     "a line without an end": (endless_line, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
     "an event without an end": (endless_event, {"stream.event_too_large", "stream.answer_too_large"}, "first"),
-    "an answer without an end": (endless_answer, {"stream.answer_too_large"}, "firsty"),
+    "an answer without an end": (endless_answer, {"stream.answer_too_large", "stream.load_too_large"}, "firsty"),
     "a head without an end": (endless_head, {"stream.answer_too_large", "stream.malformed"}, ""),
 }
 

@@ -46,7 +46,7 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     await page.get_by_text("Sampling, system prompt and earlier turns").click()
     await fill(page.get_by_label("Temperature"), "9")
     await page.locator("#race").click()
-    await expect(page.locator("#message .alert")).to_contain_text("temperature")
+    await expect(page.locator("#message .alert")).to_contain_text("Temperature = 9")
     await shot(page, "02-bad-input")
     await fill(page.get_by_label("Temperature"), "0")
 

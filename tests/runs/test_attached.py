@@ -257,7 +257,10 @@ def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
     theirs = isinstance(side.engine, AttachedEndpoint)
     assert (shown[made.endpoint]["visible"], shown[made.engine]["visible"]) == (theirs, not theirs)
     given = {part: value.get("value") if isinstance(value, dict) else value for part, value in shown.items()}
-    assert side_form.read(made, {part: given.get(part) for part in made.fields.values()}) == (side, [])
+    assert side_form.read(made, {part: given.get(part) for part in made.fields.values()}) == (
+        side.model_copy(update={"label": "A"}),
+        [],
+    )
 
 
 def test_the_form_says_what_is_no_address(config: Config) -> None:

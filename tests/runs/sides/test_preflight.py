@@ -324,7 +324,7 @@ def test_an_odd_model_is_told_and_never_refused(
         monkeypatch.setattr(
             preflight.inspection,
             "read",
-            lambda config, name, tokens: odd() if name == "huge" else ordinary(config, name, tokens=tokens),
+            lambda config, name, **more: odd() if name == "huge" else ordinary(config, name, **more),
         )
     else:
         monkeypatch.setattr(preflight.pair, "_sizes", odd)
