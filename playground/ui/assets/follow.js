@@ -14,12 +14,22 @@ function connect(id, wait) {
   opened.addEventListener('end', () => {
     opened.close();
     trigger('stop');
+    if (props.place === 'compare') comeIntoSight();
   });
   // The browser itself connects again, unless the server has answered with an error.
   opened.onerror = () => {
     if (opened.readyState !== EventSource.CLOSED) return;
     setTimeout(() => { if (source === opened) connect(id, Math.min(2 * wait, longest)); }, wait);
   };
+}
+
+// The settings come back above the result once the run has ended, and push it out of sight.
+function comeIntoSight() {
+  const waiting = setInterval(() => {
+    if (document.querySelector('#stop')) return;
+    clearInterval(waiting);
+    document.querySelector('[role=tabpanel] .headline')?.scrollIntoView({block: 'start'});
+  }, 100);
 }
 
 function follow() {
