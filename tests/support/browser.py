@@ -18,6 +18,8 @@ from support.real import ROOT
 SHOTS = ROOT / "build" / "screenshots"
 
 START_MS = 300_000
+# No test judges how fast the page is: other tests have the processors, too.
+expect.set_options(timeout=30_000)
 
 # The process, and its address.
 App = tuple[subprocess.Popen[bytes], str]

@@ -18,6 +18,7 @@ from playground.runs.host import Host
 from playground.ui.live.route import route
 from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
+from playground.ui.theme import THEME
 
 from .connection import Connection, places
 from .front_page import FrontPage
@@ -66,7 +67,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         auth=host.config.auth,
         i18n=I18N,
         css_paths=[view.ASSETS / name for name in ("style.css", "present.css")],
-        theme=gr.themes.Soft(primary_hue="emerald", font=["system-ui", "sans-serif"], font_mono=["monospace"]),
+        theme=THEME,
         run_history=False,
         # For files of prompts: anybody who reaches the page can upload one.
         max_file_size=host.config.limits.upload_bytes,
