@@ -36,11 +36,13 @@ def acceptance_needed(context: SweepContext) -> dict[str, Chart]:
             placed = [(axis.at(series.others[0]), number, point) for number, point in series.points.items()]
             by_knob.setdefault(series.label, []).extend(placed)
     if by_k:
-        figure = context.figure(context.text("acceptance"), context.text("k"), say("chart.rate", context.locale))
+        figure = context.figure(
+            context.text("acceptance"), context.text("k"), say("chart.equal_rate", context.locale)
+        )
         figure["layout"]["xaxis"]["rangemode"] = "normal"
         return {"acceptance": _drawn(context, figure, by_k)}
     if by_knob:
-        figure = context.against(axis, context.text("acceptance"), "chart.rate")
+        figure = context.against(axis, context.text("acceptance"), "chart.equal_rate")
         return {"acceptance": _drawn(context, figure, list(by_knob.items()))}
     return {}
 

@@ -19,7 +19,9 @@ def better_drafts(context: SweepContext) -> dict[str, Chart]:
     groups, locale = context.analysis.series, context.locale
     if not groups or context.sweep.synthetic:
         return {}
-    figure = context.figure(say("better.title", locale), say("chart.rate", locale), say("chart.ratio", locale))
+    figure = context.figure(
+        say("better.title", locale), say("chart.equal_rate", locale), say("chart.ratio", locale)
+    )
     figure["layout"]["xaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
     for index, series in enumerate(groups, start=1):
         number, best = max(series.points.items(), key=lambda item: item[1].speed_up)
