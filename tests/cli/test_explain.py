@@ -36,7 +36,7 @@ def test_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text(CASES["ends/healthy"]["log"], encoding="utf-8")
     assert run(capsys, str(path))[:2] == (
         0,
-        "No failure in this log: the engine started and answered requests.\n",
+        "No failure in this log: the engine started, and nothing failed afterwards.\n",
     )
 
 

@@ -291,7 +291,7 @@ def test_headline(locale: str, metric: str, b: float) -> None:
 
 
 def test_headline_without_an_interval() -> None:
-    assert "No verdict" in say_message(headline(compare([], "B", "A", "tpot"), []))
+    assert "Too early to say" in say_message(headline(compare([], "B", "A", "tpot"), []))
 
 
 def test_left_out_rounds_are_told_and_take_the_verdict() -> None:
