@@ -20,7 +20,8 @@ async def answer_of(page: Page, index: int) -> str:
 
 
 async def drafted_of(page: Page, index: int) -> int:
-    return await page.locator(".pane:visible").nth(index).locator(".draft.token").count()
+    """Characters: neighbours share an element, and how many do depends on how busy the machine is."""
+    return len("".join(await page.locator(".pane:visible").nth(index).locator(".draft.token").all_text_contents()))
 
 
 async def test_a_race(page_url: str, browser: Browser) -> None:
@@ -75,8 +76,7 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     assert len(answers[0]) > 200
     assert [await answer_of(other, index) for index in (0, 1)] == answers
     assert await drafted_of(page, 0) == 0
-    # Neighbours share an element: how many there are depends on how busy the machine is.
-    assert await drafted_of(page, 1) > 0
+    assert await drafted_of(page, 1) > 100
     facts = await page.locator(".pane").nth(1).locator(".facts dd").all_text_contents()
     assert "-" not in facts
     await unfold(page, "all-charts")
