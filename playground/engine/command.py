@@ -56,7 +56,7 @@ def build(
     options += [["--host", "127.0.0.1"], ["--uds", str(uds)]]
     if settings.speculates and runtime.knows(PER_STEP_FLAG):
         options.append([PER_STEP_FLAG, "detailed"])
-    knobs = effective(settings, placement, native_bf16).knobs.overrides()
+    knobs = effective(settings, placement, native_bf16).knobs.options
     options += arguments(settings, knobs, draft, runtime.knows)
     words = [word for option in options for word in flags.joined(option)]
     argv = (str(runtime.python), "-m", runtime.entry_point, *words)
@@ -84,7 +84,7 @@ def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
     """Raises InvalidInput for a knob, a value, a method or an extra flag that this runtime does not have: which,
     and what does its job there; and for an extra flag that only the playground may set."""
     where = {"side": side, "version": runtime.version}
-    for name, value in settings.knobs.overrides().items():
+    for name, value in settings.knobs.options.items():
         flags.check_known(runtime, _flag_of(name), f"knobs.{name}", where)
         accepted = runtime.choices.get(_flag_of(name))
         if accepted and str(value) not in accepted:
@@ -133,11 +133,12 @@ def _words(knob: str, value: KnobValue, knows: Callable[[str], bool]) -> list[st
 def _environment(
     runtime: Runtime, placement: Placement, settings: EngineSettings, cpu_kv_gib: int
 ) -> dict[str, str]:
+    added = settings.knobs.variables
     if placement.device != "cpu":
         # NVML counts by bus; CUDA by speed, unless told otherwise.
         gpus = ",".join(map(str, placement.gpus))
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpus}
-    added = {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, placement.cores))}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpus, **added}
+    added["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, placement.cores))
     if settings.knobs.kv_cache_memory_bytes is None:
         # Unset, the first engine takes half of the memory and the second finds none.
         added["VLLM_CPU_KVCACHE_SPACE"] = str(cpu_kv_gib)

@@ -36,11 +36,11 @@ def snippets(config: Config, settings: EngineSettings, version: str | None, devi
     """The same engine in five forms. `version` and `device` are the runtime's; None: the newest, on a GPU."""
     target = folders.portable(config, settings.target)
     draft = settings.draft and folders.portable(config, settings.draft)
-    options = arguments(settings, settings.knobs.overrides(), draft)
+    options = arguments(settings, settings.knobs.options, draft)
     words = [target, *(word for option in options for word in option)]
     container = _Container(settings, words, [name for name in (target, draft) if name], version, device)
     return {
-        "serve": _lines(["vllm", "serve", shlex.quote(target)], words[1:]),
+        "serve": _lines([*_assigned(settings), "vllm", "serve", shlex.quote(target)], words[1:]),
         "python": _python(settings, target, draft),
         "docker": container.docker(),
         "kubernetes": container.kubernetes(),
@@ -56,8 +56,13 @@ def _lines(beginning: Sequence[str], words: Sequence[str]) -> str:
     return text
 
 
+def _assigned(settings: EngineSettings) -> list[str]:
+    """The variables that vLLM reads, as NAME=VALUE."""
+    return [f"{name}={value}" for name, value in settings.knobs.variables.items()]
+
+
 def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
-    arguments: dict[str, object] = {"model": target, **settings.knobs.overrides()}
+    arguments: dict[str, object] = {"model": target, **settings.knobs.options}
     if settings.speculates:
         arguments["speculative_config"] = settings.speculation.config(draft)
     if settings.trust_remote_code:
@@ -67,8 +72,10 @@ def _python(settings: EngineSettings, target: str, draft: str | None) -> str:
         # LLM() refuses more than one replica in one process.
         served += ["--data-parallel-size", str(arguments.pop("data_parallel_size"))]
     keywords = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    variables = [f'os.environ["{name}"] = "{value}"' for name, value in settings.knobs.variables.items()]
     return "\n".join(
         [
+            *(["import os", *variables] if variables else []),
             "from vllm import LLM",
             # vLLM starts processes that read this file again.
             'if __name__ == "__main__":',
@@ -96,6 +103,7 @@ class _Container:
         self._image = f"{image}:v{release[0]}" if release else f"{image}:latest"
         self._gpus = 0 if device == "cpu" else settings.gpus
         self._words = words
+        self._variables = _assigned(settings)
         self._name = _dns_label(words[0])
         self._folders = sorted({name for name in names if name.startswith("/")})
         self._from_hub = any(not name.startswith("/") for name in names)
@@ -106,6 +114,7 @@ class _Container:
         flags += [f"--publish {PORT}:{PORT}", "--ipc host"]
         if self._from_hub:
             flags += ["--env HF_TOKEN", f'--volume "$HOME/{CACHE}:/root/{CACHE}"']
+        flags += [f"--env {variable}" for variable in self._variables]
         flags += [f"--mount {shlex.quote(_bind_mount(folder))}" for folder in self._folders]
         beginning = " \\\n  ".join(["docker run --rm", *flags, f"{self._image} {shlex.quote(self._words[0])}"])
         return _lines([beginning], self._words[1:])
@@ -118,8 +127,9 @@ class _Container:
             "ipc": "host",
         }
         volumes: list[object] = []
+        if environment := [*(["HF_TOKEN"] if self._from_hub else []), *self._variables]:
+            service["environment"] = environment
         if self._from_hub:
-            service["environment"] = ["HF_TOKEN"]
             volumes.append(_Quoted(f"~/{CACHE}:/root/{CACHE}"))
         for folder in self._folders:
             path = _Quoted(_escape(folder))
@@ -145,6 +155,8 @@ class _Container:
         if self._from_hub:
             token = {"secretKeyRef": {"name": "hf-token", "key": "token", "optional": True}}
             container["env"] = [{"name": "HF_TOKEN", "valueFrom": token}]
+        for name, _, value in (variable.partition("=") for variable in self._variables):
+            container.setdefault("env", []).append({"name": name, "value": _Quoted(value)})
         if self._gpus:
             container["resources"] = {"limits": {"nvidia.com/gpu": self._gpus}}
         volumes: list[dict[str, Any]] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]

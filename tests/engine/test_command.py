@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from playground.domain.errors import InvalidInput
-from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.engine.command import PER_STEP_FLAG, Command, build, check
 from playground.engine.devices import Placement
 from playground.engine.runtime import Runtime
@@ -176,3 +176,12 @@ def test_what_the_host_has_to_allow() -> None:
     assert "--trust-remote-code" not in built().argv
     command = built({"trust_remote_code": True, "extra_flags": ["--stream-interval", "-7"]})
     assert command.argv[-2:] == ("--trust-remote-code", "--stream-interval=-7")
+
+
+def test_a_knob_without_an_option_is_a_variable() -> None:
+    """vLLM reads which runner to use from its environment alone."""
+    command = built({"knobs": {"use_v2_model_runner": False}}, GPU)
+    assert command.added["VLLM_USE_V2_MODEL_RUNNER"] == "0"
+    assert not [word for word in command.argv if "runner" in word]
+    check(EngineSettings(target="owner/name", knobs=Knobs(use_v2_model_runner=True)), runtime(), "A")
+    assert "VLLM_USE_V2_MODEL_RUNNER" not in built({}, GPU).added

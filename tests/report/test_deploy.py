@@ -41,6 +41,7 @@ KNOBS: dict[str, Any] = {
     "enable_chunked_prefill": False,
     "long_prefill_token_threshold": 512,
     "scheduling_policy": "priority",
+    "async_scheduling": False,
     "gpu_memory_utilization": 0.85,
     "kv_cache_memory_bytes": 2**31,
     "kv_cache_dtype": "fp8",
@@ -53,6 +54,7 @@ KNOBS: dict[str, Any] = {
     "seed": 7,
     "enforce_eager": True,
     "attention_backend": "FLASH_ATTN",
+    "use_v2_model_runner": False,
     "tensor_parallel_size": 2,
     "pipeline_parallel_size": 2,
     "data_parallel_size": 2,
@@ -187,7 +189,7 @@ def test_vllm_s_options_are_those_of_the_table(vllm: dict[str, Any]) -> None:
 def test_vllm_takes_the_command(vllm: dict[str, Any], name: str) -> None:
     case, parsed = cases()[name], vllm["parsed"][name]
     assert parsed["model_tag"] == case.target
-    assert {knob: parsed[knob] for knob in case.knobs.overrides()} == case.knobs.overrides()
+    assert {knob: parsed[knob] for knob in case.knobs.options} == case.knobs.options
     speculation = case.speculation.model_dump(exclude_none=True, mode="json") if case.speculates else None
     assert parsed["speculative_config"] == speculation
     assert parsed["trust_remote_code"] == case.trust_remote_code
@@ -205,16 +207,17 @@ def test_vllm_takes_the_script(vllm: dict[str, Any], name: str) -> None:
     assert given.pop("model") == case.target
     assert given.pop("trust_remote_code", False) == case.trust_remote_code
     assert bool(given.pop("speculative_config", None)) == case.speculates
-    left = case.knobs.overrides().items() - given.items()
+    left = case.knobs.options.items() - given.items()
     # One process runs one replica.
     assert dict(left) == ({"data_parallel_size": 2} if name == "everything" else {})
-    comment = script.splitlines()[4:]
+    comment = script.partition("outputs[0].text)\n")[2].splitlines()
     assert bool(comment) == bool(case.extra_flags)
     assert all(line.startswith("# ") for line in comment)
 
 
-def test_the_script_starts_nothing_when_a_child_reads_it_again() -> None:
+def test_the_script_starts_nothing_when_a_child_reads_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a process of multiprocessing does: on a CPU vLLM starts its own that way."""
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "")
     script = snippets(cases()["everything"])["python"].replace("from vllm import LLM", "LLM = None")
     exec(script, {"__name__": "__mp_main__"})
     with pytest.raises(TypeError):

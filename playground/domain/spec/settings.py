@@ -20,6 +20,9 @@ from playground.domain.url import BaseUrl
 from .fields import NO_NUL, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
+# Knobs that are no options of vLLM's command line: switches in its environment, "0" or "1".
+VARIABLES = {"use_v2_model_runner": "VLLM_USE_V2_MODEL_RUNNER"}
+
 
 class Knobs(Frozen):
     """The engine's own settings. None: the engine's default."""
@@ -31,6 +34,7 @@ class Knobs(Frozen):
     enable_chunked_prefill: bool | None = None
     long_prefill_token_threshold: Count | None = None
     scheduling_policy: Literal["fcfs", "priority"] | None = None
+    async_scheduling: bool | None = None
     # KV cache
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
     kv_cache_memory_bytes: PositiveInt | None = None
@@ -45,6 +49,7 @@ class Knobs(Frozen):
     seed: Count | None = None
     enforce_eager: bool | None = None
     attention_backend: Word | None = None
+    use_v2_model_runner: bool | None = None
     # Parallelism
     tensor_parallel_size: PositiveInt | None = None
     pipeline_parallel_size: PositiveInt | None = None
@@ -54,6 +59,16 @@ class Knobs(Frozen):
     def overrides(self) -> dict[str, int | float | bool | str]:
         """The knobs that were set, by name."""
         return self.model_dump(exclude_none=True)
+
+    @property
+    def options(self) -> dict[str, int | float | bool | str]:
+        """Those of them that are options of vLLM's command line."""
+        return {name: value for name, value in self.overrides().items() if name not in VARIABLES}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those of them that vLLM reads from its environment alone, as its variables."""
+        return {VARIABLES[name]: str(int(value)) for name, value in self.overrides().items() if name in VARIABLES}
 
 
 class EngineSettings(Frozen):

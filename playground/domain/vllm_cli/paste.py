@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
-from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.settings import VARIABLES, EngineSettings
 
 from . import documents, programs, python_call, typed_text
 from .collected import Collected
@@ -28,6 +28,8 @@ from .shell import Command, commands, readable_commands, unresolved
 LONGEST = 100_000
 # So many other commands are named, each; more are counted.
 MOST_NAMED = 10
+# A variable that is set, as in NAME=0, NAME: "0", ["NAME"] = "0", or Kubernetes' name and value.
+ASSIGNED = r"""^[^#\n]*\b{name}\b["'\]]*\s*(?:[=:,]|\n\s*-?\s*value\s*:)\s*["']?(0|1|true|false)\b"""
 # A line of vLLM's log.
 LOGGED = re.compile(r"non-default args: (\{.*\})")
 LOG = re.compile(
@@ -91,9 +93,23 @@ def read(text: str) -> PastedSettings:
     if options is None:
         raise refusal or InvalidInput("paste.empty")
     collected = Collected(notes)
-    collected.take(options)
+    collected.take([*options, *_variables(text, notes)])
     settings = collected.settings()
     return PastedSettings(settings, tuple(notes.translated), tuple(notes.left_out))
+
+
+def _variables(text: str, notes: Notes) -> list[Option]:
+    """The knobs that vLLM reads from its environment, wherever the text sets them."""
+    read: list[Option] = []
+    for knob, name in VARIABLES.items():
+        if match := re.search(ASSIGNED.format(name=name), text, re.MULTILINE | re.IGNORECASE):
+            read.append(Option(knob, match[1].lower() in ("1", "true")))
+            for place, left in enumerate(notes.left_out):
+                if left.why.message_id == "paste.environment":
+                    others = [what for what in left.what.split(", ") if what != name]
+                    notes.left_out[place] = LeftOut(", ".join(others), left.why)
+    notes.left_out = [left for left in notes.left_out if left.what]
+    return read
 
 
 def _name_blocks(blocks: Sequence[str], notes: Notes) -> None:
