@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from playground.domain.fit.memory import GIB
-from playground.domain.record.metrics import SideFigures, side_figures, trace_figures
+from playground.domain.record.figures import SideFigures
+from playground.domain.record.metrics import side_figures, trace_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.rounds import rounds_of

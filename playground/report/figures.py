@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playground.domain.record.metrics import Distribution, SideFigures
+from playground.domain.record.figures import Distribution, SideFigures
 from playground.i18n import Locale, say
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "n")

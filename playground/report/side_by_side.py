@@ -10,7 +10,8 @@ from typing import Literal
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.differences import Difference, differences
-from playground.domain.record.metrics import Distribution, SideFigures, side_figures
+from playground.domain.record.figures import Distribution, SideFigures
+from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.ratios import Ratio, quotient

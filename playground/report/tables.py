@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from playground.domain.answers.accuracy import SideAccuracy, run_accuracy
-from playground.domain.record.metrics import Distribution, SideFigures, side_figures
+from playground.domain.record.figures import Distribution, SideFigures
+from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.workload import Objective

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from playground.domain.message import Message
-from playground.domain.record.metrics import SideFigures
+from playground.domain.record.figures import SideFigures
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.intervals import ratio_interval, standard_error, t_factor

@@ -8,7 +8,8 @@ from math import exp, log
 from statistics import fmean, median, stdev
 
 from playground.domain.message import Message
-from playground.domain.record.metrics import SideFigures, request_figures, side_figures
+from playground.domain.record.figures import SideFigures
+from playground.domain.record.metrics import request_figures, side_figures
 from playground.domain.record.run import Run, Trial
 from playground.domain.spec.change import Value
 from playground.domain.spec.measurement import MIN_ROUNDS

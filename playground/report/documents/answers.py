@@ -12,7 +12,7 @@ from playground.domain.answers.accuracy import is_right, run_accuracy
 from playground.domain.answers.agreement import Agreement, Difference, GreedyAgreement, SampledAgreement, Top
 from playground.domain.answers.harness import harness_statements
 from playground.domain.answers.token_comparison import Kind
-from playground.domain.record.metrics import Count, NotNegative, Share
+from playground.domain.record.figures import Count, NotNegative, Share
 from playground.domain.record.run import Run
 from playground.i18n import Locale, say_message
 

@@ -9,7 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from playground.domain.answers.agreement import run_agreements
-from playground.domain.record.metrics import Count, NotNegative, request_figures, side_figures
+from playground.domain.record.figures import Count, NotNegative
+from playground.domain.record.metrics import request_figures, side_figures
 from playground.domain.record.run import Mode, Run, SideRecord, Status
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.measurement import Measurement

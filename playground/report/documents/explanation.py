@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from playground.domain.record.metrics import Count
+from playground.domain.record.figures import Count
 from playground.engine.failures.explanation import Explanation
 from playground.engine.failures.remedies import change_label
 from playground.i18n import Locale, say_message

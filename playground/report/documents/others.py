@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from playground.domain.record.metrics import NotNegative, trace_figures
+from playground.domain.record.figures import NotNegative
+from playground.domain.record.metrics import trace_figures
 from playground.domain.record.run import Status
 from playground.domain.stats.verdicts import Outcome
 from playground.runs.load_test import LoadTest

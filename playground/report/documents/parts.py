@@ -15,7 +15,8 @@ from typing_extensions import TypedDict
 
 from playground.domain.claims.claims import Claimed, Standing
 from playground.domain.message import Message
-from playground.domain.record.metrics import Count, NotNegative, RequestFigures, SideFigures
+from playground.domain.record.figures import Count, NotNegative, SideFigures
+from playground.domain.record.metrics import RequestFigures
 from playground.domain.spec.change import Value
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.settings import SideSettings

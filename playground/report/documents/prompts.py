@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from playground.domain.errors import InvalidInput
-from playground.domain.record.metrics import Count
+from playground.domain.record.figures import Count
 from playground.domain.record.prompts import PromptsRead, Remark
 from playground.domain.spec.workload import Prompt
 from playground.i18n import Locale, say_message

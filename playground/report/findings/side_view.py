@@ -8,7 +8,8 @@ from functools import cached_property
 
 from playground.domain.message import Message
 from playground.domain.record.counters import Counters
-from playground.domain.record.metrics import Acceptance, SideFigures, acceptance_of, side_figures
+from playground.domain.record.figures import SideFigures
+from playground.domain.record.metrics import Acceptance, acceptance_of, side_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.change import Change

@@ -6,9 +6,9 @@ import pytest
 
 from playground.domain.message import Message
 from playground.domain.record.counters import Counters
+from playground.domain.record.figures import Distribution
 from playground.domain.record.metrics import (
     Acceptance,
-    Distribution,
     acceptance_between,
     decode_steps,
     objective_value,
