@@ -14,6 +14,8 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
+# Some images forbid Python to keep what it compiled: then each worker compiles all tests, and each child all modules.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help install run test test-fast check
 
 VENV := .venv

@@ -26,7 +26,7 @@ from playground.domain.spec.measurement import Measurement
 from playground.engine.nvml import opened
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.runs.host import Host
 
 IDLE_ROUNDS = 6

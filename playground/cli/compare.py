@@ -16,14 +16,16 @@ from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
-from playground.report.documents import compare_document, side_by_side_document
+from playground.report.documents.comparison import compare_document
+from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.store import History
 
-from .console import print_json, print_run, print_side_by_side, round_lines
+from .console import print_run, print_side_by_side, round_lines
 from .preset import preset_of
+from .streams import print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

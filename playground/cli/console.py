@@ -1,36 +1,25 @@
-"""How the command line prints results for people."""
+"""How the command line prints runs for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from playground.domain.fit.memory import GIB
 from playground.domain.record.figures import SideFigures
-from playground.domain.record.metrics import side_figures, trace_figures
+from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.rounds import rounds_of
-from playground.engine.failures.explanation import Explanation
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
-from playground.report import preflight as preflight_report
 from playground.report import side_by_side_text as texts
 from playground.report.conclusions import conclusions
-from playground.report.documents import json_text
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
-from playground.report.findings import findings, unstreamed
+from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
 from playground.report.side_summary import limitations, race_figures, readable
 from playground.report.tables import errors
-from playground.runs.load_test import LoadTest
-from playground.runs.sides.preflight import SideCheck
 
 UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
-
-
-def print_json(document: Any) -> None:
-    print(json_text(document), end="")
 
 
 def print_run(run: Run) -> None:
@@ -43,8 +32,8 @@ def print_run(run: Run) -> None:
         if run.measurement is None:
             _print_race(side)
         else:
-            _print_figures(side_figures(side, run.measurement.limits))
-            _print_lines(errors(side.requests))
+            print_figures(side_figures(side, run.measurement.limits))
+            print_lines(errors(side.requests))
         for known in limitations(side, run.workload.sampling):
             print(say_message(known))
     print()
@@ -52,7 +41,7 @@ def print_run(run: Run) -> None:
         print(line)
     if run.problem is not None:
         print(say_message(run.problem))
-    _print_lines(remedy_lines(run))
+    print_lines(remedy_lines(run))
     for conclusion in conclusions(run):
         print(say_message(conclusion.sentence))
     if run.measurement is None and any(side.contended for side in run.sides):
@@ -86,13 +75,13 @@ def round_lines(run: Run) -> list[str]:
         say(
             "measured.round",
             number=completed.number + 1,
-            values=", ".join(f"{label} {_number(completed.values[label])} {unit}" for label in completed.order),
+            values=", ".join(f"{label} {number(completed.values[label])} {unit}" for label in completed.order),
         )
         for completed in rounds_of(run)
     ]
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
@@ -115,39 +104,7 @@ def print_side_by_side(beside: SideBySide) -> None:
         print(f"\n{texts.conclusion(beside)}")
 
 
-def print_load(driven: LoadTest) -> None:
-    print(f"{driven.endpoint.url}  {driven.endpoint.model}")
-    _print_figures(trace_figures(driven.traces))
-    print(f"wall s {_number(driven.wall_s)}  client CPU s {_number(driven.client_cpu_s)}")
-    _print_lines(errors(driven.traces))
-    if unstreamed(driven.traces):
-        print(say("finding.not_streamed_means"))
-
-
-def print_preflight(checks: Sequence[SideCheck]) -> None:
-    for check in checks:
-        print(f"== {check.label} == {preflight_report.headline(check)}")
-        if check.need is not None:
-            sizes = preflight_report.parts(check.need)
-            print(
-                "  ".join(say("preflight.part", name=say(f"preflight.{n}"), gib=b / GIB) for n, b in sizes.items())
-            )
-        _print_lines([*preflight_report.memory_lines(check), *preflight_report.reasons(check)])
-    print(say("preflight.estimate"))
-
-
-def print_explanation(explanation: Explanation) -> None:
-    print(say_message(explanation.sentence))
-    if explanation.evidence:
-        print(say("explain.lines", numbers=", ".join(map(str, explanation.evidence))))
-    if explanation.remedy is not None:
-        print(say_message(explanation.remedy.advice))
-        _print_lines([f"  - {say_message(change_label(change))}" for change in explanation.remedy.changes])
-    if explanation.unread_bytes:
-        print(say("explain.unread", mib=explanation.unread_bytes / 2**20))
-
-
-def _print_figures(figures: SideFigures) -> None:
+def print_figures(figures: SideFigures) -> None:
     print(f"{say('measured.milliseconds'):<16}" + "".join(f"{name:>10}" for name in STATISTICS))
     for figure in DISTRIBUTIONS:
         print(f"{figure.label():<16}" + "".join(f"{cell:>10}" for cell in figure.cells(figures)))
@@ -155,6 +112,6 @@ def _print_figures(figures: SideFigures) -> None:
     print("  ".join(f"{label} {text}" for label, text in values if text != "-"))
 
 
-def _print_lines(lines: Sequence[str]) -> None:
+def print_lines(lines: Sequence[str]) -> None:
     for line in lines:
         print(line)

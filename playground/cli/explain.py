@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from playground.config import Config
-from playground.engine.failures.explanation import explain
-from playground.i18n import say
-from playground.report.documents import explanation_document
+from playground.engine.failures.explanation import Explanation, explain
+from playground.engine.failures.remedies import change_label
+from playground.i18n import say, say_message
+from playground.report.documents.explanation import explanation_document
 
-from .console import print_explanation, print_json
-from .text_input import opened
+from .streams import opened, print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,5 +24,17 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with opened(arguments.log) as (shown, file):
         explanation = explain(file, shown, Config.from_environment().limits.upload_bytes)
-    print_json(explanation_document(explanation)) if arguments.json else print_explanation(explanation)
+    print_json(explanation_document(explanation)) if arguments.json else _print(explanation)
     return 0
+
+
+def _print(explanation: Explanation) -> None:
+    print(say_message(explanation.sentence))
+    if explanation.evidence:
+        print(say("explain.lines", numbers=", ".join(map(str, explanation.evidence))))
+    if explanation.remedy is not None:
+        print(say_message(explanation.remedy.advice))
+        for change in explanation.remedy.changes:
+            print(f"  - {say_message(change_label(change))}")
+    if explanation.unread_bytes:
+        print(say("explain.unread", mib=explanation.unread_bytes / 2**20))

@@ -11,13 +11,16 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import say, say_message
-from playground.report.documents import compare_document, side_by_side_document, summary_document
+from playground.report.documents.comparison import compare_document
+from playground.report.documents.side_by_side import side_by_side_document
+from playground.report.documents.summary import summary_document
 from playground.report.result_text import result_text
 from playground.report.side_by_side import MOST_RUNS, SideBySide
 from playground.store import History, readable
 
 from . import sweep as sweep_verb
-from .console import print_json, print_run, print_side_by_side
+from .console import print_run, print_side_by_side
+from .streams import print_json
 
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 

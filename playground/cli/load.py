@@ -9,14 +9,18 @@ import sys
 
 from playground.config import Config
 from playground.domain.errors import WorkFailed
+from playground.domain.record.metrics import trace_figures
 from playground.domain.spec.load_profile import ConcurrencyProfile
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.load.endpoint import Endpoint
-from playground.report.documents import load_document
+from playground.report.documents.others import load_document
+from playground.report.findings import unstreamed
+from playground.report.tables import errors
 from playground.runs import load_test
 
-from .console import print_json, print_load
+from .console import number, print_figures, print_lines
+from .streams import print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,8 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
         ConcurrencyProfile, {"concurrency": arguments.concurrency, "requests": requests}, where="--concurrency"
     )
     test = asyncio.run(load_test.drive(endpoint, prompts.prompts, sampling, profile, config))
-    print_json(load_document(test)) if arguments.json else print_load(test)
+    print_json(load_document(test)) if arguments.json else _print(test)
     if not test.answered:
         problem = test.traces[-1].problem
         raise WorkFailed("load.none_answered", cause=problem)
     return 0
+
+
+def _print(test: load_test.LoadTest) -> None:
+    print(f"{test.endpoint.url}  {test.endpoint.model}")
+    print_figures(trace_figures(test.traces))
+    print(f"wall s {number(test.wall_s)}  client CPU s {number(test.client_cpu_s)}")
+    print_lines(errors(test.traces))
+    if unstreamed(test.traces):
+        print(say("finding.not_streamed_means"))

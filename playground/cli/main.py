@@ -10,18 +10,18 @@ import argparse
 import logging
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 from playground.domain.errors import PlaygroundError
 from playground.i18n import say, say_message
 
-from . import compare, doctor, explain, history, import_, load, paste, preflight, prompts, sweep
-
 # In the order in which --help lists them.
-VERBS = (compare, sweep, load, history, import_, preflight, paste, explain, prompts, doctor)
+VERBS = ("compare", "sweep", "load", "history", "import", "preflight", "paste", "explain", "prompts", "doctor")
 
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
         return int(arguments.verb(arguments))
@@ -37,11 +37,13 @@ def main(argv: list[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """With the verb that comes first alone, for importing the others takes a second; with all if there is none."""
     parser = argparse.ArgumentParser(prog="python -m playground", description=say("cli.what"))
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add_to(verbs)
+    for verb in argv[:1] if argv[:1] and argv[0] in VERBS else VERBS:
+        # `import` is a word of Python's.
+        import_module(f"playground.cli.{verb}{'_' if verb == 'import' else ''}").add_to(verbs)
     return parser
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from playground.domain.errors import InvalidInput
 from playground.domain.vllm_cli import paste
 from playground.i18n import say, say_message
-from playground.report.documents import paste_document
+from playground.report.documents.paste import paste_document
 
-from .console import print_json
-from .text_input import text_of
+from .streams import print_json, refusal, text_of
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,12 +21,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
+    with refusal(paste_document, arguments):
         pasted = paste.read(text_of(arguments.file, 4 * paste.LONGEST))
-    except InvalidInput as error:
-        if arguments.json:
-            print_json(paste_document(error))
-        raise
     print_json(paste_document(pasted)) if arguments.json else _print(pasted)
     return 0
 

@@ -6,12 +6,11 @@ import argparse
 
 from playground import prompts
 from playground.config import Config
-from playground.domain.errors import InvalidInput
 from playground.domain.record.prompts import PromptsRead
 from playground.i18n import say, say_message
-from playground.report.documents import first_texts, prompts_document
+from playground.report.documents.prompts import first_texts, prompts_document
 
-from .console import print_json
+from .streams import print_json, refusal
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,12 +22,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
+    with refusal(prompts_document, arguments):
         chosen = prompts.load_set(arguments.file, Config.from_environment().limits)
-    except InvalidInput as error:
-        if arguments.json:
-            print_json(prompts_document(error))
-        raise
     read = chosen.read or PromptsRead(len(chosen.prompts), len(chosen.prompts), 0)
     if arguments.json:
         print_json(prompts_document(read, chosen.prompts))

@@ -12,7 +12,8 @@ from playground.i18n import Locale
 from playground.store.transfer import dumped
 
 from .csv_text import csv_text
-from .documents import compare_document, json_text
+from .documents.comparison import compare_document
+from .documents.parts import json_text
 from .html import html_report, sweep_html
 from .sweep import sweep_document
 from .sweep_table import sweep_csv

@@ -17,11 +17,12 @@ from typing_extensions import TypedDict
 
 from .documents.comparison import CompareDocument
 from .documents.explanation import ExplanationDocument
-from .documents.others import DoctorDocument, HistoryListDocument, LoadDocument
+from .documents.others import DoctorDocument, LoadDocument
 from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
 from .documents.prompts import PromptsDocument
 from .documents.side_by_side import SideBySideDocument
+from .documents.summary import HistoryListDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
 from .figures import DISTRIBUTIONS, SINGLE_VALUES
 

@@ -34,7 +34,7 @@ from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import LOCALES, Locale, say_message
 from playground.report.charts.chart import COLOURS
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.report.findings import Finding, findings, sweep_findings
 from playground.report.findings.side_view import SideView
 from playground.report.findings.speculation import token_cost

@@ -23,7 +23,8 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Sampling, Workload
-from playground.report.documents import compare_document, outputs_document
+from playground.report.documents.answers import outputs_document
+from playground.report.documents.comparison import compare_document
 from playground.report.schema import FILE, schema_text
 from playground.store import History
 

@@ -17,7 +17,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings, Knobs
-from playground.report.documents import side_by_side_document
+from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.store import History
 

@@ -32,7 +32,7 @@ from playground.domain.url import BaseUrl
 from playground.i18n import LOCALES, say_message
 from playground.report.charts import charts_of
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.report.html import html_report
 from playground.report.side_summary import limitations, race_figures
 from playground.runs.comparison import Comparison

@@ -22,7 +22,7 @@ from playground.domain.spec.workload import Limits, Sampling, Workload
 from playground.domain.stats.rounds import ending, order_of, rounds_of, run_verdicts
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.report.findings import findings
 from playground.runs import measured
 from playground.runs.comparison import Comparison

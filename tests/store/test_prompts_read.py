@@ -11,7 +11,7 @@ from support.schema import check
 from playground import prompts
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.store.evidence import prompts_of, prompts_row
 from playground.store.rows import run_of, run_row
 

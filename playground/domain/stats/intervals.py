@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from math import asinh, exp, log, sqrt
 
-from scipy.special import stdtrit
-
 # Beyond this many further rounds an estimate means nothing: drift and the machine's other work dominate.
 MAX_FURTHER_ROUNDS = 100
 
@@ -17,6 +15,9 @@ def t_factor(degrees: float, of: int = 1) -> float:
 
     `of`: how many intervals are to hold together at 95% (Bonferroni), as for the best of so many.
     """
+    # Imported here: it takes a quarter of a second, and most commands have no interval.
+    from scipy.special import stdtrit
+
     return float(stdtrit(degrees, 1 - 0.025 / of))
 
 

@@ -28,7 +28,7 @@ from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.i18n import LOCALES, say_message
 from playground.load.endpoint import Endpoint
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.report.tables import tables
 from playground.runs.checks import accuracy
 from playground.runs.checks.accuracy import EXAMPLES, examine, tasks

@@ -26,7 +26,7 @@ from playground.domain.sweep.record import Sweep
 from playground.i18n import LOCALES, say_message
 from playground.report.claims import claim_of
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.report.sweep import conclusions_of, sweep_document
 from playground.runs.sweep import new_sweep
 

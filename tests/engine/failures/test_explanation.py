@@ -6,7 +6,7 @@ import pytest
 from support.explained import CASES, explained
 
 from playground.i18n import LOCALES
-from playground.report.documents import explanation_document
+from playground.report.documents.explanation import explanation_document
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -24,7 +24,7 @@ from playground.engine.failures.causes import BY_NAME
 from playground.engine.failures.remedies import Remedy, change_label, remedy_of
 from playground.i18n import LOCALES, Locale, say, say_message
 from playground.presets import Side
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.store import History
 from playground.ui.compare import side_form
 from playground.ui.compare.remedies import edits

@@ -29,7 +29,7 @@ from playground.i18n import say_message
 from playground.load.endpoint import Endpoint
 from playground.load.forward import reachable
 from playground.report.conclusions import conclusions
-from playground.report.documents import compare_document
+from playground.report.documents.comparison import compare_document
 from playground.runs.checks import harness
 from playground.runs.host import Host
 from playground.runs.sweep import new_sweep

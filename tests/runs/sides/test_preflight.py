@@ -26,7 +26,7 @@ from playground.engine.runtime import Runtime
 from playground.i18n import LOCALES, say_message
 from playground.presets import Side
 from playground.report import preflight as preflight_report
-from playground.report.documents import preflight_document
+from playground.report.documents.preflight import preflight_document
 from playground.runs.host import Host
 from playground.runs.sides import preflight
 from playground.runs.sides.placement import PlannedEngine

@@ -1,16 +1,18 @@
-"""A text that a verb reads: a file, or standard input for "-"."""
+"""What a verb reads, a file or standard input for "-", and the JSON document that it prints."""
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from playground.domain.errors import InvalidInput
 from playground.domain.unicode import mended
+from playground.report.documents.parts import json_text
 
 
 @contextmanager
@@ -40,3 +42,18 @@ def text_of(name: str, most_bytes: int) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InvalidInput("text.no_text", file=shown, line=line) from error
+
+
+def print_json(document: Any) -> None:
+    print(json_text(document), end="")
+
+
+@contextmanager
+def refusal(document: Callable[[InvalidInput], Any], arguments: argparse.Namespace) -> Iterator[None]:
+    """With --json, an InvalidInput raised inside is printed as such a document as well."""
+    try:
+        yield
+    except InvalidInput as error:
+        if arguments.json:
+            print_json(document(error))
+        raise
