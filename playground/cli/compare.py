@@ -10,8 +10,6 @@ import sys
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
-from playground.domain.spec.case import Side
-from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
@@ -21,7 +19,6 @@ from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
-from playground.store import History
 
 from .console import print_run, print_side_by_side, round_lines
 from .preset import preset_of
@@ -56,8 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     if measurement is not None and (arguments.prompt or arguments.prompts):
         # A single prompt is sent again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
-    comparison = (preset.sides, workload, measurement, preset.name)
-    record = asyncio.run(_run_comparison(config, *comparison, quiet=arguments.json))
+    host = Host(config)
+    # Checked first, so that invalid input does not even create a database.
+    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
+    record = asyncio.run(_run_comparison(host, comparison, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
     return 0 if record.status in ("done", "stopped") else 1
 
@@ -66,27 +65,17 @@ def _repeat(config: Config, arguments: argparse.Namespace) -> int:
     """Run again what an earlier run did, with its settings, prompts and seed, and put both beside each other."""
     if arguments.prompt is not None or arguments.prompts is not None:
         raise InvalidInput("cli.from_run_alone")
-    earlier = History(config.db).get(arguments.from_run)
+    host = Host(config)
+    earlier = host.history.get(arguments.from_run)
     if earlier is None:
         raise InvalidInput("history.no_such_run", id=arguments.from_run)
-    comparison = (earlier.settings, earlier.workload, earlier.measurement, earlier.preset)
-    record = asyncio.run(_run_comparison(config, *comparison, quiet=arguments.json))
+    record = asyncio.run(_run_comparison(host, host.repetition(earlier), quiet=arguments.json))
     beside = SideBySide.of([earlier, record])
     print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
     return 0 if record.status in ("done", "stopped") else 1
 
 
-async def _run_comparison(
-    config: Config,
-    sides: tuple[Side, ...],
-    workload: Workload,
-    measurement: Measurement | None,
-    preset: str | None,
-    quiet: bool,
-) -> Run:
-    host = Host(config)
-    # Checked first, so that invalid input does not even create a database.
-    comparison = host.comparison(sides, workload, measurement, preset)
+async def _run_comparison(host: Host, comparison: Comparison, quiet: bool) -> Run:
     host.tidy_up()
     host.open()
     try:

@@ -46,13 +46,15 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Machine:
-    """Processor, memory and GPUs. `native_bf16`: the processor multiplies bfloat16 itself."""
+    """Processor, memory and GPUs. `native_bf16`: the processor multiplies bfloat16 itself; `driver`: the
+    version of the GPUs' driver."""
 
     cpu: str
     cores: tuple[int, ...]
     native_bf16: bool
     memory_bytes: int
     gpus: tuple[Gpu, ...]
+    driver: str | None = None
 
     def as_record(self) -> dict[str, object]:
         """The machine as plain JSON values, for the history."""
@@ -62,6 +64,7 @@ class Machine:
             "native_bf16": self.native_bf16,
             "memory_bytes": self.memory_bytes,
             "gpus": [gpu.as_record() for gpu in self.gpus],
+            **({"driver": self.driver} if self.driver else {}),
             "system": platform.platform(),
         }
 
@@ -93,6 +96,7 @@ def machine() -> Machine:
         native_bf16=bool({"avx512_bf16", "amx_bf16", "bf16"} & flags),
         memory_bytes=psutil.virtual_memory().total,
         gpus=_gpus(),
+        driver=_driver(),
     )
 
 
@@ -170,6 +174,21 @@ def _gpus() -> tuple[Gpu, ...]:
         return ()
 
 
+def _driver() -> str | None:
+    nvml = opened()
+    if nvml is None:
+        return None
+    try:
+        return _text(nvml.nvmlSystemGetDriverVersion())
+    except nvml.NVMLError:
+        return None
+
+
+def _text(value: str | bytes) -> str:
+    """Older libraries give bytes."""
+    return value if isinstance(value, str) else value.decode()
+
+
 def _visible(count: int) -> list[int]:
     """The indices that this process may use: NVML itself ignores CUDA_VISIBLE_DEVICES."""
     limited = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -181,7 +200,6 @@ def _visible(count: int) -> list[int]:
 def _gpu(nvml: ModuleType, index: int) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-    name = nvml.nvmlDeviceGetName(handle)
-    decoded = name if isinstance(name, str) else name.decode()
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return Gpu(index, decoded, int(memory.total), int(memory.free), (int(major), int(minor)))
+    name = _text(nvml.nvmlDeviceGetName(handle))
+    return Gpu(index, name, int(memory.total), int(memory.free), (int(major), int(minor)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
@@ -15,6 +15,7 @@ from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.ratios import Ratio, quotient
+from playground.domain.stats.repetition import Repetition
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 
 MOST_RUNS = 4
@@ -26,8 +27,9 @@ FIGURES: dict[str, Objective | None] = {
     "acceptance_rate": None,
 }
 PROMPTS = ("prompt", "system", "turns", "prompts", "prompts_sent")
+# A new driver or kernel makes no other machine.
+MACHINE = {"machine.cpu", "machine.cores", "machine.memory_bytes", "machine.gpus"}
 RUN_ON = re.compile(r"^(machine\..*|preset|[A-D]\.(runtime_version|device|placement|label))$")
-Agreement = Literal["agrees", "changed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,6 @@ class ComparedRatio:
 
     ratio: float
     interval: tuple[float, float] | None = None
-
-    @property
-    def agreement(self) -> Agreement:
-        if self.interval is None:
-            return "unknown"
-        return "agrees" if self.interval[0] <= 1 <= self.interval[1] else "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Row:
     ratios: tuple[ComparedRatio | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SideBySide:
     runs: tuple[Run, ...]
     differences: list[Difference]
@@ -77,15 +73,13 @@ class SideBySide:
         return all(RUN_ON.search(item.key) for item in self.differences)
 
     @property
-    def agreement(self) -> Agreement:
-        """Whether a repetition came to the same: by the figure that decides, of each side."""
-        deciding = {"tpot": "tpot_ms", "ttft": "ttft_ms", "throughput": "output_tokens_per_s"}
-        figure = deciding.get(self.runs[0].workload.objective, "output_tokens_per_s")
-        ratios = [ratio for row in self.rows if row.figure in (figure, "speed_up") for ratio in row.ratios]
-        agreements = {ratio.agreement for ratio in ratios if ratio is not None}
-        if "changed" in agreements:
-            return "changed"
-        return "agrees" if agreements == {"agrees"} else "unknown"
+    def objective(self) -> Objective:
+        return self.runs[0].workload.objective
+
+    @cached_property
+    def changes(self) -> Repetition:
+        """Whether they came to the same."""
+        return Repetition.of(self.runs)
 
 
 def _rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -138,7 +132,7 @@ def _warnings(runs: Sequence[Run], differing: Sequence[Difference]) -> Iterator[
     keys = {difference.key for difference in differing}
     if "mode" in keys:
         yield Message("beside.modes")
-    if any(key.startswith("machine.") for key in keys):
+    if keys & MACHINE:
         yield Message("beside.machines")
     if any(key.rpartition(".")[2] in PROMPTS for key in keys):
         yield Message("beside.prompts")

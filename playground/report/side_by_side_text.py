@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from playground.i18n import Locale, say, say_message
+from playground.domain.record.run import Run
+from playground.domain.spec.workload import Objective
+from playground.domain.stats.repetition import Change
+from playground.domain.stats.verdicts import LOWER_IS_BETTER
+from playground.i18n import Locale, say, say_message, table
 
 from .figures import number, percent
 from .side_by_side import ComparedRatio, Row, SideBySide
@@ -12,11 +16,60 @@ LONGEST_VALUE = 200
 
 
 def conclusion(beside: SideBySide, locale: Locale = "en") -> str:
-    """Whether a repetition came to the same."""
-    return say(
-        {"agrees": "beside.agrees", "changed": "beside.changed", "unknown": "beside.unsure"}[beside.agreement],
-        locale,
+    """Whether a repetition came to the same: with the figures of the first and the other, and what they ran on
+    where that is not the same."""
+    changes, agreement = beside.changes.changes, beside.changes.agreement
+    if agreement == "changed":
+        items = [_change(change, beside.objective, locale) for change in changes if not change.agrees]
+    else:
+        items = [
+            _figures(change, beside.objective, locale)
+            for change in changes
+            if change.baseline or len(changes) == 1
+        ]
+    sentence = say(f"beside.{agreement}", locale, time=_time(beside.runs[0]), items="; ".join(items))
+    differing = "; ".join(
+        f"{_key(item.key, locale)} {' → '.join(value or '-' for value in item.values)}"
+        for item in beside.differences
+        if None not in item.values
     )
+    if differing:
+        return f"{sentence} {say('beside.ran_on', locale, differing=differing)}"
+    return f"{sentence} {say('beside.ran_on_the_same', locale)}" if agreement == "changed" else sentence
+
+
+def _change(change: Change, objective: Objective, locale: Locale) -> str:
+    """By how much it is better or worse."""
+    worse = (change.ratio > 1) is (change.baseline is None and objective in LOWER_IS_BETTER)
+    shares = sorted(abs(ratio - 1) for ratio in change.interval)
+    return say(
+        f"beside.{'worse' if worse else 'better'}",
+        locale,
+        figures=_figures(change, objective, locale),
+        share=abs(change.ratio - 1),
+        low=shares[0],
+        high=shares[1],
+    )
+
+
+def _figures(change: Change, objective: Objective, locale: Locale) -> str:
+    kind = "side" if change.baseline is None else "speed_up"
+    unit = "x" if change.baseline else f" {say(f'sweep.unit_{objective}', locale)}"
+    return say(
+        f"beside.of_{kind}",
+        locale,
+        side=change.side,
+        baseline=change.baseline,
+        first=_with_interval(change.first.value, change.first.interval, unit),
+        other=_with_interval(change.other.value, change.other.interval, unit if change.baseline else ""),
+    )
+
+
+def _key(key: str, locale: Locale) -> str:
+    """What a repetition may differ in, in words."""
+    group, _, name = key.partition(".")
+    known = name if group == "machine" else f"side_{name}"
+    return say(f"beside.{known}", locale, side=group) if f"beside.{known}" in table() else key
 
 
 def warnings(beside: SideBySide, locale: Locale = "en") -> list[str]:
@@ -38,7 +91,11 @@ def figure_table(beside: SideBySide, locale: Locale = "en") -> Table:
 
 
 def _heads(beside: SideBySide) -> list[str]:
-    return [f"{run.created_at[:16].replace('T', ' ')} {run.id[-4:]}" for run in beside.runs]
+    return [f"{_time(run)} {run.id[-4:]}" for run in beside.runs]
+
+
+def _time(run: Run) -> str:
+    return run.created_at[:16].replace("T", " ")
 
 
 def _cells(row: Row, locale: Locale) -> list[str]:
@@ -52,7 +109,10 @@ def _cells(row: Row, locale: Locale) -> list[str]:
 
 
 def _ratio(ratio: ComparedRatio | None) -> str:
-    if ratio is None:
-        return "-"
-    interval = "" if ratio.interval is None else f" ({ratio.interval[0]:.2f}-{ratio.interval[1]:.2f})"
-    return f"{ratio.ratio:.2f}{interval}"
+    return "-" if ratio is None else _with_interval(ratio.ratio, ratio.interval)
+
+
+def _with_interval(value: float, interval: tuple[float, float] | None, unit: str = "") -> str:
+    text = "{:.2f}" if value < 10 else "{:.1f}" if value < 100 else "{:.0f}"
+    ends = "" if interval is None else f" ({text}-{text})"
+    return (text + unit + ends).format(value, *(interval or ()))

@@ -62,8 +62,10 @@ class Comparison:
         preset: str | None = None,
         sweep_id: str | None = None,
         files: dict[str, PromptSet] | None = None,
+        earlier: Run | None = None,
     ) -> None:
-        """`files`: the prompts of files that were read already, by their paths; what is read now is added."""
+        """`earlier`: the run that it repeats. `files`: the prompts of files that were read already, by their
+        paths; what is read now is added."""
         now = datetime.now().astimezone()
         self.run = Run(
             id=new_run_id(now),
@@ -73,9 +75,11 @@ class Comparison:
             measurement=measurement,
             preset=preset,
             sweep_id=sweep_id,
+            earlier=earlier.id if earlier else None,
             sides=[SideRecord(side.label, side.engine, profile=side.profile) for side in sides],
             seed=workload.sampling.seed,
         )
+        self.earlier = earlier
         self.live = Live(self.run, [RunProgress() for _ in sides])
         self._config = config
         self._pool = pool

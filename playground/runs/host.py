@@ -156,6 +156,14 @@ class Host:
         comparison.check()
         return comparison
 
+    def repetition(self, earlier: Run) -> Comparison:
+        """The same again, with its settings, prompts and seed; checked likewise. `earlier` with all that was
+        measured."""
+        parts = (earlier.settings, earlier.workload, earlier.measurement, earlier.preset)
+        comparison = Comparison(self.config, self.pool, self.history, *parts, earlier=earlier)
+        comparison.check()
+        return comparison
+
     def sweep_run(self, sweep: Sweep) -> SweepRun:
         """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet."""
         run = SweepRun(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)

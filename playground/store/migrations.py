@@ -233,3 +233,9 @@ def results(db: Database) -> None:
 def prompts(db: Database) -> None:
     """What was read of a prompts file, and what was skipped."""
     db.table("runs").add_column("prompts", str)
+
+
+@migrations(name="013_earlier")
+def earlier(db: Database) -> None:
+    """The run that a run repeats."""
+    db.table("runs").add_column("earlier", str)

@@ -56,6 +56,7 @@ def run_row(run: Run) -> Row:
         "status": run.status,
         "preset": run.preset,
         "sweep_id": run.sweep_id,
+        "earlier": run.earlier,
         "seed": run.seed,
         # With its nulls: None is not every field's default.
         "workload": run.workload.model_dump_json(),
@@ -180,6 +181,8 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         status=STATUS.validate_python(row["status"]),
         preset=row["preset"],
         sweep_id=row["sweep_id"],
+        # Of a file that an older version saved there is none.
+        earlier=row.get("earlier"),
         seed=row["seed"],
         workload=Workload.model_validate_json(row["workload"]),
         measurement=Measurement.model_validate_json(row["measurement"]) if row["measurement"] else None,

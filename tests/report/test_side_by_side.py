@@ -19,6 +19,7 @@ from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
+from playground.report.side_by_side_text import conclusion
 from playground.store import History
 
 
@@ -38,10 +39,22 @@ def warned(*runs: Run) -> set[str]:
 
 def test_a_repetition_agrees_or_has_changed() -> None:
     same = SideBySide.of([measured_run(), slower(1.0)])
-    assert same.agreement == "agrees"
+    assert same.changes.agreement == "agrees"
     assert same.differences == []
-    changed = SideBySide.of([measured_run(), slower()])
-    assert changed.agreement == "changed"
+    assert conclusion(same) == (
+        "No change since 2026-11-29 12:00: quick against plain 2.00x (1.98-2.01) then, 2.00x (1.98-2.01) now."
+    )
+    later = slower()
+    later.sides[1].runtime_version = "0.33.0"
+    changed = SideBySide.of([measured_run(), later])
+    assert changed.changes.agreement == "changed"
+    said = conclusion(changed)
+    assert "plain 20.0 ms a token (19.9-20.1) then, 24.0 (23.8-24.2) now, worse by 20%" in said
+    # What only one of them knows is no change.
+    assert "vLLM of B" not in said
+    earlier = measured_run()
+    earlier.sides[1].runtime_version = "0.32.0"
+    assert "What is not the same: vLLM of B 0.32.0 → 0.33.0." in conclusion(SideBySide.of([earlier, later]))
     [tpot] = [row for row in changed.rows if row.figure == "tpot_ms" and row.labels[0] == "plain"]
     [ratio] = tpot.ratios
     assert ratio is not None
@@ -50,7 +63,8 @@ def test_a_repetition_agrees_or_has_changed() -> None:
     # Both sides are slower by the same: the speed-up is as before.
     [speed_up] = [row for row in changed.rows if row.figure == "speed_up"]
     assert speed_up.ratios[0] is not None
-    assert speed_up.ratios[0].agreement == "agrees"
+    low, high = speed_up.ratios[0].interval or (2.0, 2.0)
+    assert low <= 1 <= high
 
 
 def test_what_differs() -> None:
@@ -68,7 +82,7 @@ def test_why_not_to_compare() -> None:
     assert {"modes", "prompts", "machines", "no_interval", "contended"} <= warned(measured_run(), done())
     assert "unended" in warned(done(), failed())
     race = SideBySide.of([done(), done()])
-    assert race.agreement == "unknown"
+    assert race.changes.agreement == "unknown"
     assert all(ratio is None or ratio.interval is None for row in race.rows for ratio in row.ratios)
     with pytest.raises(InvalidInput):
         SideBySide.of([done()])
@@ -85,7 +99,7 @@ def test_command_line(config: Config, tmp_path: Path, capsys: pytest.CaptureFixt
     ids = [saved(history, run).id for run in (measured_run(), slower())]
     assert main(["history", "compare", *ids]) == 0
     printed = capsys.readouterr().out
-    assert "Something has changed" in printed
+    assert "Changed since 2026-11-29 12:00" in printed
     assert "1.2" in printed
     assert main(["history", "compare", ids[0], "nowhere"]) == 2
     assert main(["history", "backup", str(tmp_path / "copy.db")]) == 0
@@ -112,5 +126,6 @@ def test_a_run_is_repeated(config: Config, capsys: pytest.CaptureFixture[str]) -
     again = history.get(document["run_ids"][1])
     assert again is not None
     assert (again.settings, again.workload, again.seed) == (earlier.settings, earlier.workload, earlier.seed)
+    assert again.earlier == earlier.id
     assert main(["compare", "--from-run", earlier.id, "--prompt", "x"]) == 2
     assert main(["compare", "--from-run", "nowhere"]) == 2

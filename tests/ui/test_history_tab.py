@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from store.test_history import run, saved
-from support.races import raced
+from support.races import finished, raced
 from support.waiting import until
 
 import app
@@ -222,3 +222,18 @@ async def test_every_reader_has_a_connection_of_its_own(host: Host) -> None:
     records = await asyncio.gather(*reads, *writes)
     assert all(record is not None for record in records[:50])
     assert len(host.history.summaries()) == 21
+
+
+async def test_a_run_is_measured_again_and_says_whether_anything_has_changed(host: Host, page: Page) -> None:
+    earlier = (await raced(host)).run
+    await until(lambda: host.pool.holder is None)
+    assert '"again": "Race again"' in str(await page.opened(earlier.id))
+    await page.functions["history.actions.repeat"](SimpleNamespace(run=earlier.id), REQUEST)
+    again = await finished(host.latest)  # type: ignore[arg-type]
+    assert (again.run.earlier, again.run.settings) == (earlier.id, earlier.settings)
+    await until(lambda: host.pool.holder is None)
+    opened = str(await page.opened(again.id))
+    assert f"?compare={earlier.id},{again.id}" in opened
+    assert "Whether anything has changed since" in opened
+    refused = await page.functions["history.actions.repeat"](SimpleNamespace(run="nowhere"), REQUEST)
+    assert "nowhere" in str(refused)

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from playground.domain.spec.case import Side
+from playground.domain.spec.difference import settings_of
+
 from .run import Run, SideRecord
 
 
@@ -43,9 +46,9 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _of_side(side: SideRecord) -> dict[str, Any]:
-    values: dict[str, Any] = {"label": side.label, **side.settings.model_dump(mode="json")}
-    values |= {"runtime_version": side.runtime_version, "device": side.device, "placement": side.placement}
-    return values | {"profile": side.profile.model_dump(mode="json") if side.profile else None}
+    settings = settings_of(Side(label=side.label, engine=side.settings, profile=side.profile))
+    ran_on = {"runtime_version": side.runtime_version, "device": side.device, "placement": side.placement}
+    return {"label": side.label, **settings, **ran_on}
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:

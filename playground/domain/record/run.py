@@ -70,7 +70,7 @@ class SideRecord:
 @dataclass(slots=True)
 class Run:
     """What the history keeps of a comparison. `measurement` is None for a race; `sweep_id` names the sweep that it
-    is a point of; `prompts` tells what was read of a prompts file."""
+    is a point of; `earlier` the run that it repeats; `prompts` tells what was read of a prompts file."""
 
     id: str
     created_at: str
@@ -80,6 +80,7 @@ class Run:
     measurement: Measurement | None = None
     preset: str | None = None
     sweep_id: str | None = None
+    earlier: str | None = None
     status: Status = "running"
     machine: dict[str, object] = field(default_factory=dict)
     seed: int | None = 0

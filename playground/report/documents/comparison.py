@@ -63,6 +63,8 @@ class MachineDocument(TypedDict):
     native_bf16: bool
     memory_bytes: Positive
     gpus: list[GpuDocument]
+    driver: NotRequired[str]
+    """Of the GPUs."""
     system: str
 
 
@@ -163,6 +165,8 @@ class CompareDocument(TypedDict):
     measurement: Annotated[dict[str, Any] | None, dumped(Measurement | None)]
     """null for a race."""
     seed: int | None
+    earlier: str | None
+    """The id of the run that it repeats."""
     problem: MessageDocument | None
     """Why the run as a whole failed."""
     sides: Annotated[list[SideDocument], Field(min_length=1, max_length=4)]
@@ -199,6 +203,7 @@ def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:
         "workload": run.workload.model_dump(mode="json", exclude_none=True),
         "measurement": run.measurement.model_dump(mode="json", exclude_none=True) if run.measurement else None,
         "seed": run.seed,
+        "earlier": run.earlier,
         "problem": message_document(run.problem, locale),
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": item.number, "order": item.order, "values": item.values} for item in rounds],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from playground.domain.stats.repetition import Agreement
 from playground.i18n import Locale
 from playground.report.side_by_side import SideBySide
 
@@ -42,8 +43,8 @@ class SideBySideDocument(TypedDict):
     run_ids: Annotated[list[str], Field(min_length=2, max_length=4)]
     differences: list[DifferenceDocument]
     figures: list[ComparedFigureDocument]
-    agreement: Literal["agrees", "changed", "unknown"]
-    """Whether the figure that decides is the same within the intervals."""
+    agreement: Agreement
+    """Whether each side's objective and each speed-up is the same within the intervals of both runs."""
     warnings: list[MessageDocument]
     """Why the figures can't be compared, or only with care."""
 
@@ -65,6 +66,6 @@ def side_by_side_document(beside: SideBySide, locale: Locale = "en") -> SideBySi
             }
             for row in beside.rows
         ],
-        "agreement": beside.agreement,
+        "agreement": beside.changes.agreement,
         "warnings": [message_document(warning, locale) for warning in beside.warnings],
     }

@@ -65,6 +65,10 @@ function show() {
       button.textContent = await copyText(addressOf(kind, run)) ? texts.copied : addressOf(kind, run);
     });
   }
+  if (texts.again) add(texts.again, (button) => {
+    button.disabled = true;
+    trigger('submit', {run});
+  });
   if (texts.load) add(texts.load, () => trigger('click', {run}));
   if (value.added) addNotes(value);
   for (const form of formats) {

@@ -1,4 +1,4 @@
-"""Loads the settings of an opened run or sweep into the page."""
+"""Loads the settings of an opened run or sweep into the page, or repeats a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from playground.config import Config
-from playground.domain.errors import PlaygroundError
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
@@ -15,18 +15,20 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
 from playground.engine.devices import Machine
-from playground.i18n import Locale
+from playground.i18n import Locale, say
 from playground.presets import Preset
 from playground.runs.host import Host
 from playground.store import READERS
+from playground.ui.compare import controls
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.paste_box import allowed
 from playground.ui.compare.tab import CompareTab
-from playground.ui.shared.form_origin import as_preset, settings_of
+from playground.ui.shared.form_origin import as_preset, settings_of, stored
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
+from playground.workers import FORMS
 
 
 def wire(
@@ -38,8 +40,8 @@ def wire(
     compare: CompareTab,
     sweeps: SweepTab,
 ) -> None:
-    """Connect the event: a click loads the settings, and selects the tab that shows them. `problem` says why it
-    can't."""
+    """Connect the events: each loads the settings, and selects the tab that shows them; `submit` also starts the
+    run again. `problem` says why it can't."""
 
     async def load(event: gr.EventData, request: gr.Request) -> Any:
         try:
@@ -50,8 +52,27 @@ def wire(
             return gr.skip()
         return filling(record, host, machine, tabs, compare, sweeps, visitor_locale(request))
 
+    async def repeat(event: gr.EventData, request: gr.Request) -> Any:
+        """From the record, not from the form, which may lack what this host does not allow on the page."""
+        locale = visitor_locale(request)
+        try:
+            host.open()
+            record = await READERS.run(stored, host, str(event.run))
+            if not isinstance(record, Run):
+                raise InvalidInput("kept.unknown", id=str(event.run))
+            comparison = await FORMS.run(host.repetition, record)
+            await host.start(comparison, say("host.page", locale))
+        except PlaygroundError as error:
+            return {problem: alert(error, locale)}
+        filled = filling(record, host, machine, tabs, compare, sweeps, locale)
+        return {**filled, problem: "", **controls.following(compare.controls, comparison.id, running=True)}
+
     outputs = [problem, tabs, *compare.filled(), *sweeps.filled()]
     actions.click(load, None, outputs, show_progress="hidden", concurrency_limit=None)
+    followed = [*dict.fromkeys([*outputs, *controls.followed_parts(compare.controls)])]
+    actions.submit(
+        repeat, None, followed, show_progress="minimal", show_progress_on=problem, concurrency_limit=None
+    )
 
 
 def filling(

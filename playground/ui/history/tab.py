@@ -256,7 +256,7 @@ class Opening:
 
     def _rendered(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
         """Nothing, if there is none of that id."""
-        tab, config = self._tab, self._host.config
+        tab = self._tab
         record = stored(self._host, saved_id)
         if record is None:
             return {}
@@ -267,8 +267,8 @@ class Opening:
             result = None if point or unsaved else self._host.history.result(saved_id)
             offered = {tab.actions: offers(record, locale, result=result)}
             if isinstance(record, Sweep):
-                return {**offered, **tab.sweep.of(config, record, locale)}
-            panes, charts = view.rendered(config, record, locale)
+                return {**offered, **tab.sweep.of(self._host.config, record, locale)}
+            panes, charts = view.rendered(self._host, record, locale)
             return {**offered, tab.panes: panes, tab.charts: charts}
 
 

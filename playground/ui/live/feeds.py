@@ -10,6 +10,7 @@ from playground.domain.record.run import Mode, Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
 from playground.runs.comparison import Comparison
+from playground.runs.host import Host
 from playground.runs.live import EXAMINING
 from playground.runs.sweep import SweepRun
 from playground.ui.shared import view
@@ -28,7 +29,7 @@ class Panes:
 
     def __init__(self, config: Config, comparison: Comparison, locale: Locale) -> None:
         self._comparison = comparison
-        self._painter = view.painter(config, comparison.run, locale, comparison)
+        self._painter = view.painter(config, comparison.run, locale, comparison, comparison.earlier)
         self.interval_s = REPAINT_S[comparison.run.mode]
 
     @property
@@ -107,11 +108,11 @@ def of_sweep(config: Config, sweep_run: SweepRun, locale: Locale) -> Sequence[Fe
     return (Points(config, sweep_run, locale),)
 
 
-def stored(config: Config, record: Run | Sweep, locale: Locale) -> Parts:
-    """All parts of a run or sweep of the history."""
+def stored(host: Host, record: Run | Sweep, locale: Locale) -> Parts:
+    """All parts of a run or sweep of the history. Blocking."""
     if isinstance(record, Sweep):
-        return {"progress": "", **_named(SweepPainter(config, record, locale).paint())}
-    panes, drawn = view.rendered(config, record, locale)
+        return {"progress": "", **_named(SweepPainter(host.config, record, locale).paint())}
+    panes, drawn = view.rendered(host, record, locale)
     return {"panes": panes, "charts": drawn}
 
 

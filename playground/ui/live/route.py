@@ -53,6 +53,6 @@ async def _ended(host: Host, record_id: str, locale: Locale) -> AsyncIterator[by
         logger.warning("%s can't be followed: %s", record_id, say_message(error))
         record = None
     if record is not None:
-        for part, value in (await READERS.run(feeds.stored, host.config, record, locale)).items():
+        for part, value in (await READERS.run(feeds.stored, host, record, locale)).items():
             yield event(part, value)
     yield END

@@ -31,8 +31,15 @@ CAVEATS: tuple[Kind, ...] = ("ending", "accuracy")
 
 
 class MeasuredPainter(Painter):
-    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
-        super().__init__(config, run, locale, comparison)
+    def __init__(
+        self,
+        config: Config,
+        run: Run,
+        locale: Locale,
+        comparison: Comparison | None = None,
+        earlier: Run | None = None,
+    ) -> None:
+        super().__init__(config, run, locale, comparison, earlier)
         # Those that the figures are of, and those that the last painted change was of.
         self._rounds = self._painted_rounds = 0
         self._conclusions: list[Conclusion] = []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
@@ -15,10 +17,12 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
+from playground.report import side_by_side_text as texts
 from playground.report.answer import unlike
 from playground.report.answer_html import answer_html
 from playground.report.charts.chart import COLOURS
 from playground.report.findings import findings
+from playground.report.side_by_side import SideBySide
 from playground.report.side_summary import limitations
 from playground.runs.comparison import Comparison
 
@@ -28,13 +32,22 @@ Stage = tuple[str, float | None]
 
 
 class Painter:
-    """Turns a growing run into updates for everybody who follows it in one language."""
+    """Turns a growing run into updates for everybody who follows it in one language. `earlier`: the run that it
+    repeats."""
 
-    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        run: Run,
+        locale: Locale,
+        comparison: Comparison | None = None,
+        earlier: Run | None = None,
+    ) -> None:
         self._config = config
         self._run = run
         self._locale = locale
         self._comparison = comparison
+        self._earlier = earlier
         self._findings: dict[str, Any] | None = None
 
     def paint(self, *, whole: bool = False) -> str:
@@ -89,7 +102,17 @@ class Painter:
 
     def _verdict(self) -> str:
         """The answer as HTML: a number, its interval, how sure it is."""
-        return answer_html(self._run, self._locale)
+        return answer_html(self._run, self._locale) + self._since()
+
+    def _since(self) -> str:
+        """Whether anything has changed since the run that this one repeats, once it has ended."""
+        if self._earlier is None or self._run.status == "running":
+            return ""
+        beside, locale = SideBySide.of([self._earlier, self._run]), self._locale
+        sentence = escape(texts.conclusion(beside, locale))
+        link = f"?compare={quote(self._earlier.id)},{quote(self._run.id)}"
+        more = escape(say("beside.open", locale))
+        return f'<p class="since">{sentence} <a href="{link}">{more}</a></p>'
 
     def _phase(self) -> str:
         live = self._comparison.live if self._comparison else None

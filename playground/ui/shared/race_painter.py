@@ -25,8 +25,15 @@ SILENCE_S = 5.0
 
 
 class RacePainter(Painter):
-    def __init__(self, config: Config, run: Run, locale: Locale, comparison: Comparison | None) -> None:
-        super().__init__(config, run, locale, comparison)
+    def __init__(
+        self,
+        config: Config,
+        run: Run,
+        locale: Locale,
+        comparison: Comparison | None = None,
+        earlier: Run | None = None,
+    ) -> None:
+        super().__init__(config, run, locale, comparison, earlier)
         self._answers = [_Answer(config, side) for side in run.sides]
         self._facts_at = 0.0
 

@@ -1,4 +1,5 @@
-"""The buttons beside a run or sweep: copy its address, load its settings into the page, or save it as a file."""
+"""The buttons beside a run or sweep: copy its address, repeat it, load its settings into the page, or save it as a
+file."""
 
 from __future__ import annotations
 
@@ -71,11 +72,13 @@ def build(host: Host, elem_id: str) -> gr.HTML:
 
 
 def offers(record: Run | Sweep, locale: Locale, *, load: bool, result: Result | None = None) -> str:
-    """The component's value. `load`: offer its address, and to load the settings. `result`: what people have
-    added, if they can."""
+    """The component's value. `load`: offer its address, to repeat it, and to load the settings. `result`: what
+    people have added, if they can."""
     names = [*FORMATS, "saving", "failed", *(("link", "copied", "load") if load else ())]
     names += ["star", "starred", "tags", "note", "delete", "deleted", "undo"] if result else []
     texts = {name: say(f"kept.{name}", locale) for name in names}
+    if load and isinstance(record, Run) and record.status != "running":
+        texts["again"] = say(f"kept.again_{record.mode}", locale)
     kind = "sweep" if isinstance(record, Sweep) else "run"
     values = None if result is None else {"star": result.star, "tags": result.tags, "note": result.note}
     offered = {"run": record.id, "kind": kind, "locale": locale, "formats": FORMATS, "texts": texts}

@@ -15,8 +15,10 @@ from playground.domain.record.run import Run
 from playground.i18n import Locale, say
 from playground.report import charts
 from playground.runs.comparison import Comparison
+from playground.runs.host import Host
 
 from .charts_value import charts_value
+from .form_origin import stored
 from .measured_painter import MeasuredPainter
 from .painter import Painter
 from .race_painter import RacePainter
@@ -97,15 +99,20 @@ def emptied_by(text: gr.HTML, fields: Iterable[Any], buttons: Iterable[gr.Button
     gr.on(events, None, None, text, js="() => ''", show_progress="hidden")
 
 
-def painter(config: Config, run: Run, locale: Locale, comparison: Comparison | None = None) -> Painter:
-    """The painter of a run: under way if there is a comparison, else from the history."""
+def painter(
+    config: Config, run: Run, locale: Locale, comparison: Comparison | None = None, earlier: Run | None = None
+) -> Painter:
+    """The painter of a run: under way if there is a comparison, else from the history. `earlier`: the run that it
+    repeats."""
     kind = RacePainter if run.mode == "race" else MeasuredPainter
-    return kind(config, run, locale, comparison)
+    return kind(config, run, locale, comparison, earlier)
 
 
-def rendered(config: Config, run: Run, locale: Locale) -> tuple[str, str]:
-    """The values of the panes and of the charts, for a run of the history."""
-    return painter(config, run, locale).paint(whole=True), Drawer(run, locale).draw()
+def rendered(host: Host, run: Run, locale: Locale) -> tuple[str, str]:
+    """The values of the panes and of the charts, for a run of the history. Blocking."""
+    earlier = stored(host, run.earlier) if run.earlier else None
+    repeated = earlier if isinstance(earlier, Run) else None
+    return painter(host.config, run, locale, None, repeated).paint(whole=True), Drawer(run, locale).draw()
 
 
 class Drawer:

@@ -78,7 +78,7 @@ def wire(
         if not isinstance(run, Run):
             return gr.skip()
         with readable(run_id):
-            values = dict(zip((panes, charts), view.rendered(host.config, run, locale), strict=True))
+            values = dict(zip((panes, charts), view.rendered(host, run, locale), strict=True))
         return {problem: "", **values, **{part: offers(run, locale) for part, offers in more.items()}}
 
     for clicked in (sweep_view.points, sweep_view.charts):

@@ -142,7 +142,13 @@ def test_what_the_history_shows_of_a_run_that_never_began(locale: Locale) -> Non
     """What to change as a sentence, and no chart without anything to draw."""
     for measurement in (None, presets.load(presets.EMBEDDED).measurement):
         run = replace(failed_run(), mode="measured" if measurement else "race", measurement=measurement)
-        panes, charts = (json.loads(text) for text in view.rendered(Config(), run, locale))
+        panes, charts = (
+            json.loads(text)
+            for text in (
+                view.painter(Config(), run, locale).paint(whole=True),
+                view.Drawer(run, locale).draw(),
+            )
+        )
         assert charts == {}
         assert say("chart.none", locale) in panes["note"]
         [change] = panes["sides"][0]["problem"]["changes"]
