@@ -107,7 +107,7 @@ def _header(machine: devices.Machine, locale: Locale) -> str:
     return (
         f'<div class="page-head"><button type="button" class="present"><span class="enter">{enter}</span>'
         f'<span class="leave">{leave}</span></button><h1>{escape(title)}</h1>'
-        f'<p class="host-line">{escape(subtitle)} {escape(where)}</p></div>'
+        f'<p class="host-line">{escape(subtitle)} <span class="where">{escape(where)}</span></p></div>'
         # Read by the knobs' script, once for all sides.
         f'<template id="knob-texts" data-texts="{escape(texts)}"></template>'
     )

@@ -70,7 +70,7 @@ class _Maker:
 def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
     """The form, filled with `side`."""
     make = _Maker(index, side)
-    with gr.Column(visible=visible, min_width=280) as column:
+    with gr.Column(visible=visible, min_width=280, elem_classes=["side-form", f"side-{index}"]) as column:
         make.add(gr.Textbox, "label", info=label("label_info"), placeholder=side.label, max_lines=1)
         with gr.Accordion(label("paste"), open=False):
             pasted = gr.Textbox(

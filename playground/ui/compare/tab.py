@@ -92,7 +92,9 @@ def build(host: Host, machine: Machine) -> CompareTab:
     sampling = first.workload.sampling
     with gr.Row(elem_classes="setup"):
         with gr.Column(scale=2, min_width=280):
-            preset = gr.Dropdown(_offered(), value=first.name, label=label("preset"), info=label("preset_info"))
+            preset = gr.Dropdown(
+                _offered(), value=first.name, label=label("preset"), info=label("preset_info"), elem_id="preset"
+            )
         with gr.Column(scale=3, min_width=280):
             card_html = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
     cards = side_cards.build(side_cards.cards(first.sides, first.sides, "en"))
