@@ -14,12 +14,14 @@ import httpx
 
 from playground import private_files
 from playground.domain.errors import EngineFailed, InvalidInput
+from playground.domain.record.engine_path import EnginePath
 from playground.engine.failures.diagnosis import diagnose, hung
 from playground.engine.failures.log_lines import LONGEST_LINE
 from playground.engine.failures.stages import later, stage_of
 from playground.processes import Guarded, quiet_environment
 from playground.workers import RUNS
 
+from . import path_log, telemetry
 from .command import Command
 from .devices import Placement
 
@@ -78,6 +80,7 @@ class Engine:
     stage: str = "waiting"
     started_at: float = field(default_factory=time.monotonic)
     ready_after_s: float | None = None
+    path: EnginePath | None = None
     warm: bool = False
     _stage_since: float = field(default_factory=time.monotonic)
     _process: Guarded | None = None
@@ -120,6 +123,7 @@ class Engine:
             await self.stop(START_GRACE_S)
             raise
         self.ready_after_s = time.monotonic() - self.started_at
+        self.path = await RUNS.run(path_log.read, self.log, await telemetry.read_page(self.client) or "")
         self._advance("ready", on_stage)
 
     def _spawn(self) -> Guarded:

@@ -48,12 +48,18 @@ def parse(page: str) -> Counters:
     )
 
 
-async def read_counters(client: httpx.AsyncClient) -> Counters | None:
-    """Counters now; None if the engine does not answer: a figure is then unknown, and the run goes on."""
+async def read_page(client: httpx.AsyncClient) -> str | None:
+    """The page now; None if the engine does not answer: a figure is then unknown, and the run goes on."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             response = await client.get("/metrics", timeout=TIMEOUT_S)
         response.raise_for_status()
     except (httpx.HTTPError, TimeoutError):
         return None
-    return parse(response.text)
+    return response.text
+
+
+async def read_counters(client: httpx.AsyncClient) -> Counters | None:
+    """Counters now; None if the engine does not answer."""
+    page = await read_page(client)
+    return None if page is None else parse(page)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playground.domain.message import Message
+from playground.domain.record.engine_path import PathDifference, listed, unset_differences
 from playground.domain.record.metrics import request_figures
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.stats.rounds import rounds_of, run_verdicts
@@ -64,16 +65,27 @@ def next_steps(run: Run) -> list[Message]:
 
 
 def unlike(run: Run) -> list[Message]:
-    """What the sides ran on, where it is not the same: a difference besides the settings."""
+    """A difference besides the settings: what the sides ran on, and how their engines work."""
     facts = {
         "version": [f"vLLM {side.runtime_version}" for side in run.sides if side.runtime_version],
         "device": [side.device for side in run.sides if side.device],
     }
-    return [
+    sentences = [
         Message(f"answer.unlike_{name}", {"values": " | ".join(values)})
         for name, values in facts.items()
         if len(set(values)) > 1 and len(values) == len(run.sides)
     ]
+    for index, side in enumerate(run.sides[1:], start=1):
+        if unset := unset_path(run, index):
+            sides = {"side": side.label, "baseline": run.sides[0].label}
+            sentences.append(Message("answer.unlike_path", {**sides, "parts": listed(unset)}))
+    return sentences
+
+
+def unset_path(run: Run, index: int) -> list[PathDifference]:
+    """Where the engine of that side works otherwise than the first side's, though nobody set it."""
+    settings, first, other = run.settings, run.sides[0], run.sides[index]
+    return unset_differences((settings[0], settings[index]), (first.path, other.path))
 
 
 def _of_race(run: Run) -> list[Answer]:

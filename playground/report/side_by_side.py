@@ -29,7 +29,7 @@ FIGURES: dict[str, Objective | None] = {
 PROMPTS = ("prompt", "system", "turns", "prompts", "prompts_sent")
 # A new driver or kernel makes no other machine.
 MACHINE = {"machine.cpu", "machine.cores", "machine.memory_bytes", "machine.gpus"}
-RUN_ON = re.compile(r"^(machine\..*|preset|[A-D]\.(runtime_version|device|placement|label))$")
+RUN_ON = re.compile(r"^(machine\..*|preset|[A-D]\.(runtime_version|device|placement|label|path\..*))$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,3 +239,9 @@ def prompts(db: Database) -> None:
 def earlier(db: Database) -> None:
     """The run that a run repeats."""
     db.table("runs").add_column("earlier", str)
+
+
+@migrations(name="014_path")
+def path(db: Database) -> None:
+    """What each side's engine says of how it works."""
+    db.table("sides").add_column("path", str)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.engine_path import EnginePath
 from playground.domain.record.run import Mode, Run, SideRecord, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.case import Case
@@ -38,6 +39,7 @@ SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 PROFILE: TypeAdapter[LoadProfile] = TypeAdapter(LoadProfile)
 STATUS: TypeAdapter[Status] = TypeAdapter(Status)
 MODE: TypeAdapter[Mode] = TypeAdapter(Mode)
+PATH = TypeAdapter(EnginePath)
 
 
 def _dump(value: object) -> str | None:
@@ -121,6 +123,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "contended": side.contended,
         "profile": side.profile.model_dump_json() if side.profile else None,
         "ready_after_s": side.ready_after_s,
+        "path": _dump(_known(asdict(side.path))) if side.path else None,
         "missing": _dump(side.missing),
         "problem": message_text(side.problem),
         "log_tail": _dump(side.log_tail),
@@ -169,8 +172,12 @@ def sample_row(run_id: str, position: int, sample: Sample) -> Row:
         "run_id": run_id,
         "position": position,
         "ms": sample.ms,
-        "counters": _dump({k: v for k, v in asdict(sample.counters).items() if v is not None}),
+        "counters": _dump(_known(asdict(sample.counters))),
     }
+
+
+def _known(values: Row) -> Row:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def run_of(row: Row, sides: list[SideRecord]) -> Run:
@@ -211,6 +218,7 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         contended=bool(row["contended"]),
         profile=PROFILE.validate_json(row["profile"]) if row["profile"] else None,
         ready_after_s=row["ready_after_s"],
+        path=PATH.validate_json(row["path"]) if row.get("path") else None,
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,
         samples=samples,

@@ -59,6 +59,12 @@ def without_sentences(document: Any) -> Any:
     return document
 
 
+def without_nulls(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: without_nulls(value) for key, value in document.items() if value is not None}
+    return [without_nulls(value) for value in document] if isinstance(document, list) else document
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_document(path: Path, history: History) -> None:
     """It is what today's schema describes, and what today's code makes of the same record."""
@@ -87,6 +93,7 @@ def test_every_run_opens(history: History) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset(name: str) -> None:
+    """Settings that came later are None, and no preset sets them."""
     preset = presets.load(name)
-    assert preset.case.model_dump(mode="json") == PRESETS[name]["case"]
+    assert without_nulls(preset.case.model_dump(mode="json")) == without_nulls(PRESETS[name]["case"])
     assert (preset.sweep and preset.sweep.model_dump(mode="json")) == PRESETS[name]["sweep"]

@@ -16,6 +16,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.engine_path import EnginePath
 from playground.domain.record.evidence import AccuracyEvidence, OutputEvidence, Repeats, Task, TopLogprobs
 from playground.domain.record.run import Run, SideRecord, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
@@ -132,6 +133,7 @@ def full_run() -> Run:
             Trial(round=1, started_ms=2000.5, requests=[going]),
         ],
         samples=[Sample(0.5, Counters(running=1)), Sample(500.25, counters)],
+        path=EnginePath(model_runner="V2", async_scheduling=False, cudagraph_sizes=(1, 2), kernels=("A",)),
     )
     second = SideRecord(
         "B",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from playground.domain.spec.case import Side
@@ -48,7 +48,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 def _of_side(side: SideRecord) -> dict[str, Any]:
     settings = settings_of(Side(label=side.label, engine=side.settings, profile=side.profile))
     ran_on = {"runtime_version": side.runtime_version, "device": side.device, "placement": side.placement}
-    return {"label": side.label, **settings, **ran_on}
+    path = asdict(side.path) if side.path else None
+    return {"label": side.label, **settings, **ran_on, "path": path}
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from playground.domain.spec.settings import SideSettings
 from playground.domain.spec.workload import Workload
 
 from .counters import Counters, Sample
+from .engine_path import EnginePath
 from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
 from .prompts import PromptsRead
 from .traces import RequestTrace
@@ -44,7 +45,7 @@ class Trial:
 class SideRecord:
     """One side of a run. `profile`: how its load was sent, if not as the measurement says. `missing`: what an
     attached endpoint does not know or refuses, by the names of the fields that ask for it. `ready_after_s`: how
-    long its engine took to start; None if it ran already."""
+    long its engine took to start; None if it ran already. `path`: what its engine says of how it works."""
 
     label: str
     settings: SideSettings
@@ -55,6 +56,7 @@ class SideRecord:
     contended: bool = True
     profile: LoadProfile | None = None
     ready_after_s: float | None = None
+    path: EnginePath | None = None
     missing: tuple[str, ...] = ()
     trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)

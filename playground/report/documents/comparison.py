@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from playground.domain.answers.agreement import run_agreements
+from playground.domain.record.engine_path import EnginePath
 from playground.domain.record.figures import Count, NotNegative
 from playground.domain.record.metrics import request_figures, side_figures
 from playground.domain.record.run import Mode, Run, SideRecord, Status
@@ -110,6 +112,8 @@ class SideDocument(TypedDict):
     label: str
     settings: SettingsDocument
     runtime: RuntimeDocument
+    path: NotRequired[Annotated[dict[str, Any], dumped(EnginePath)]]
+    """How its engine says that it works, null where it does not. Absent where none was asked."""
     command: str | None
     """As one would type it; null if it was never made."""
     contended: bool
@@ -220,7 +224,7 @@ def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:
 
 
 def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:
-    return {
+    document: SideDocument = {
         "label": side.label,
         "settings": side.settings.model_dump(mode="json", exclude_none=True),
         "runtime": {"version": side.runtime_version, "device": side.device, "placement": side.placement or None},
@@ -233,6 +237,9 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:
         "problem": message_document(side.problem, locale),
         "remedy": _remedy(run, side, locale),
     }
+    if side.path is not None:
+        document["path"] = asdict(side.path)
+    return document
 
 
 def _request(number: int, trace: RequestTrace, locale: Locale) -> RequestDocument:

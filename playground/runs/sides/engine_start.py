@@ -162,6 +162,7 @@ async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) 
         else:
             progress.ready_after_s = outcome.ready_after_s
             side.ready_after_s = None if request.name in reused else outcome.ready_after_s
+            side.path = outcome.path
             engines[index] = outcome
     if live.run.problem is not None:
         raise next(outcome for outcome in outcomes if isinstance(outcome, EngineFailed))

@@ -1,0 +1,94 @@
+"""An engine's path by its log and its metrics, in tests/cases/engine_paths."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.paths import ROOT
+
+from playground.domain.record.engine_path import DECIDED_BY, EnginePath, listed, unset_differences
+from playground.domain.spec.case import Side
+from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.speculation import DraftModel
+from playground.engine.path_log import path_of, read
+from playground.i18n import LOCALES, say, say_message
+
+CASES = {
+    f"{path.stem}: {case['name']}": case
+    for path in sorted((ROOT / "tests" / "cases" / "engine_paths").glob("*.toml"))
+    for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
+}
+
+
+def expected(case: dict[str, Any]) -> EnginePath:
+    return EnginePath(**{name: tuple(v) if isinstance(v, list) else v for name, v in case["path"].items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_log_and_its_path(name: str) -> None:
+    case = CASES[name]
+    assert path_of(case["log"], case.get("metrics", "")) == expected(case)
+
+
+def test_a_log_that_is_gone(tmp_path: Path) -> None:
+    assert read(tmp_path / "none.log", "") == EnginePath()
+
+
+def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
+    """What is followed during a start is cut at 4,000 characters, and the graphs stand behind them."""
+    log = tmp_path / "a.log"
+    config = f"splitting_ops: {'x' * 6000}, 'cudagraph_mode': <CUDAGraphMode.FULL: 2>"
+    log.write_text(f"[core.py:1] Initializing a V1 LLM engine (v0.32.0) with config: {config}\n")
+    assert read(log, "").cudagraph_mode == "FULL"
+
+
+OFF, ON = (expected(CASES[name]) for name in list(CASES)[:2])
+
+
+NONE = Knobs()
+
+
+def sides(first: Knobs = NONE, second: Knobs = NONE, **more: Any) -> tuple[Side, Side]:
+    draft = EngineSettings(target="m", knobs=second, speculation=DraftModel(model="d"), **more)
+    return Side(label="off", engine=EngineSettings(target="m", knobs=first)), Side(label="draft", engine=draft)
+
+
+def test_what_nobody_set() -> None:
+    """The cache's room and the graphs' sizes follow from the draft, and are no reason by themselves."""
+    unset = unset_differences(sides(), (OFF, ON))
+    assert [difference.name for difference in unset] == [
+        *("async_scheduling", "model_runner", "cudagraph_mode", "max_num_scheduled_tokens")
+    ]
+    assert say_message(listed(unset)) == (
+        "asynchronous scheduling (on / off), model runner (V2 / V1), "
+        "CUDA graphs (FULL_AND_PIECEWISE / PIECEWISE), tokens a step without drafts, at most (8,192 / 7,168)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pair", "left"),
+    [
+        (sides(Knobs(async_scheduling=True)), {"model_runner", "cudagraph_mode", "max_num_scheduled_tokens"}),
+        (sides(second=Knobs(enforce_eager=True, max_num_seqs=4)), {"async_scheduling", "model_runner"}),
+        # A flag of its own, or another vLLM, may change any of it.
+        (sides(extra_flags=("-O0",)), set()),
+        (sides(runtime="other"), set()),
+    ],
+)
+def test_what_somebody_set(pair: tuple[Side, Side], left: set[str]) -> None:
+    assert {difference.name for difference in unset_differences(pair, (OFF, ON))} == left
+
+
+def test_what_is_unknown_differs_from_nothing() -> None:
+    assert unset_differences(sides(), (OFF, None)) == []
+    assert unset_differences(sides(), (OFF, EnginePath())) == []
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_part_has_a_name(locale: Any) -> None:
+    names = EnginePath.__dataclass_fields__.keys()
+    assert all(say(f"path.{name}", locale) for name in names)
+    assert DECIDED_BY.keys() <= names
