@@ -51,7 +51,8 @@ def _state_root() -> Path:
     return Path(tempfile.gettempdir()) / f"vllm-ab-playground-{os.getuid()}"
 
 
-def _cache_root() -> Path:
+def cache_root() -> Path:
+    """The folder of this user for what can be made again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vllm-ab-playground"
 
 
@@ -70,7 +71,7 @@ class Config:
     """The host's configuration. Names carry the units: seconds (`_s`) and GiB (`_gib`)."""
 
     db: Path = field(default_factory=lambda: _data_root() / "history.db")
-    models: Path = field(default_factory=lambda: _cache_root() / "models")
+    models: Path = field(default_factory=lambda: cache_root() / "models")
     state: Path = field(default_factory=_state_root)
     host: str = "127.0.0.1"
     port: int = 7860

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from playground.domain.errors import InvalidInput
@@ -28,10 +28,12 @@ KnobValue = int | float | bool | str
 
 @dataclass(frozen=True)
 class Command:
-    """An engine's command. `added` holds only the environment variables that it needs beyond its parent's."""
+    """An engine's command. `added` holds only the environment variables that it needs beyond its parent's; `kept`
+    those that let it start from what earlier starts left, and change nothing of what it serves."""
 
     argv: tuple[str, ...]
     added: Mapping[str, str]
+    kept: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """The command as it is typed in a shell."""
@@ -49,14 +51,18 @@ def build(
     uds: Path,
     native_bf16: bool,
     cpu_kv_gib: int,
+    kv_bytes: int | None = None,
 ) -> Command:
-    """The command for settings that were checked against this runtime."""
+    """The command for settings that were checked against this runtime. `kv_bytes`: the size of its KV cache, where
+    that follows from the engines beside it."""
     options = [["--model", str(target)], ["--served-model-name", SERVED_NAME]]
     # The host is given although a Unix socket is served: the default binds every interface.
     options += [["--host", "127.0.0.1"], ["--uds", str(uds)]]
     if settings.speculates and runtime.knows(PER_STEP_FLAG):
         options.append([PER_STEP_FLAG, "detailed"])
     knobs = effective(settings, placement, native_bf16).knobs.options
+    if kv_bytes is not None:
+        knobs["kv_cache_memory_bytes"] = kv_bytes
     options += arguments(settings, knobs, draft, runtime.knows)
     words = [word for option in options for word in flags.joined(option)]
     argv = (str(runtime.python), "-m", runtime.entry_point, *words)
@@ -110,7 +116,8 @@ def effective(settings: EngineSettings, placement: Placement, native_bf16: bool)
     knobs = settings.knobs.overrides()
     if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
         knobs["dtype"] = "float32"
-    if placement.sharing > 1 and not {"gpu_memory_utilization", "kv_cache_memory_bytes"} & knobs.keys():
+    # Also where the KV cache has a size: vLLM does not start where less than its share is free.
+    if placement.sharing > 1 and "gpu_memory_utilization" not in knobs:
         knobs["gpu_memory_utilization"] = round(SHARED_UTILIZATION / placement.sharing, 2)
     return settings.model_copy(update={"knobs": Knobs.model_validate(knobs)})
 

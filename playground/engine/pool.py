@@ -7,8 +7,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,11 +42,15 @@ class Holder:
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """One engine that a run needs. `name` stands for its settings and place: equal names, equal engines."""
+    """One engine that a run needs. `name` stands for its settings and place: equal names, equal engines.
+
+    `sized`: its KV cache has a size, so that it takes none from what it finds free on its GPUs.
+    """
 
     name: str
     command: Command
     placement: Placement
+    sized: bool = False
 
     @staticmethod
     def socket(config: Config, name: str) -> Path:
@@ -103,23 +107,39 @@ class Pool:
 
     async def provide(
         self, requests: Sequence[EngineRequest], on_stage: Callable[[int, str], None]
-    ) -> list[Engine | EngineFailed]:
+    ) -> list[Engine | EngineFailed | None]:
         """An engine (or its failure) for each request; unchanged ones are reused, unneeded ones stopped first.
 
-        CPU engines start together. Engines on GPUs start one after the other: each sizes its KV cache by what it
-        finds free.
+        They start together, but one after the other on a GPU where one of them sizes its KV cache by what it finds
+        free. Once one has failed, those that are not ready are stopped: None.
         """
         keep = {request.name for request in requests if self.live(request)}
         await asyncio.gather(*(self._engines.pop(name).stop() for name in self._engines.keys() - keep))
-        tasks: list[asyncio.Task[Engine | EngineFailed]] = []
-        gpu_turn = asyncio.Lock()
+        turns = {
+            gpu: asyncio.Lock()
+            for request in requests
+            if request.name not in keep and not request.sized
+            for gpu in request.placement.gpus
+        }
         async with asyncio.TaskGroup() as group:
-            for index, request in enumerate(requests):
-                tasks.append(group.create_task(self._start_or_reuse(index, request, gpu_turn, on_stage)))
-        return [task.result() for task in tasks]
+            tasks = [
+                group.create_task(self._start_or_reuse(index, request, turns, on_stage))
+                for index, request in enumerate(requests)
+            ]
+            starting = set(tasks)
+            while starting:
+                ended, starting = await asyncio.wait(starting, return_when=asyncio.FIRST_COMPLETED)
+                if any(not task.cancelled() and isinstance(task.result(), EngineFailed) for task in ended):
+                    for task in starting:
+                        task.cancel()
+        return [None if task.cancelled() else task.result() for task in tasks]
 
     async def _start_or_reuse(
-        self, index: int, request: EngineRequest, gpu_turn: asyncio.Lock, on_stage: Callable[[int, str], None]
+        self,
+        index: int,
+        request: EngineRequest,
+        turns: Mapping[int, asyncio.Lock],
+        on_stage: Callable[[int, str], None],
     ) -> Engine | EngineFailed:
         if engine := self.live(request):
             on_stage(index, "ready")
@@ -129,11 +149,11 @@ class Pool:
         engine = Engine(request.command, request.placement, uds, uds.with_suffix(".log"), log_bytes)
         self._engines[request.name] = engine
         try:
-            if request.placement.device == "cpu":
+            async with AsyncExitStack() as stack:
+                # Sorted: two engines that wait for each other's GPU would never start.
+                for gpu in sorted(turns.keys() & set(request.placement.gpus)):
+                    await stack.enter_async_context(turns[gpu])
                 await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
-            else:
-                async with gpu_turn:
-                    await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
         except EngineFailed as failure:
             del self._engines[request.name]
             return failure

@@ -45,6 +45,7 @@ def identity() -> dict[str, object]:
         "openmp": next((str(path) for path in (prefix_openmp, openmp) if path.exists()), None),
         "python": sys.version.split()[0],
         "heterogeneous_vocab": "use_heterogeneous_vocab" in _text(folder / "config" / "speculative.py"),
+        "bytecode": Path(importlib.util.cache_from_source(str(folder / "__init__.py"))).exists(),
         "arctic_inference": importlib.util.find_spec("arctic_inference") is not None,
     }
 

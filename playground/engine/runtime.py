@@ -27,7 +27,8 @@ DEFAULT = "default"
 class Runtime:
     """One runtime as probed. `device` is "cpu" or "cuda"; `openmp` is a library to preload on a CPU.
 
-    `heterogeneous_vocab`: it can draft with another tokenizer; `arctic_inference`: it can draft by suffixes.
+    `heterogeneous_vocab`: it can draft with another tokenizer; `arctic_inference`: it can draft by suffixes;
+    `bytecode`: its modules were compiled to bytecode when they were installed.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Runtime:
     flags: frozenset[str]
     heterogeneous_vocab: bool = False
     arctic_inference: bool = False
+    bytecode: bool = True
     # Flag -> all that it can be set to, where its parser says so.
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     # Flag -> the name of what it sets, where that is not the flag's own; the names that take several values.
@@ -87,6 +89,7 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
         openmp=Path(str(identity["openmp"])) if identity["openmp"] else None,
         heterogeneous_vocab=bool(identity["heterogeneous_vocab"]),
         arctic_inference=bool(identity["arctic_inference"]),
+        bytecode=bool(identity["bytecode"]),
         flags=frozenset(known),
         choices={flag: choices for flag, choices in known.items() if choices},
         names=parser.get("names", {}),

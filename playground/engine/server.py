@@ -134,7 +134,7 @@ class Engine:
             private_files.check_space(folder, "PLAYGROUND_STATE")
             # A socket left behind by a killed server would make the bind fail.
             self.uds.unlink(missing_ok=True)
-            environment = {**quiet_environment(), **self.command.added}
+            environment = {**quiet_environment(), **self.command.kept, **self.command.added}
             return Guarded.start(self.command.argv, environment, self.log, log_bytes=self.log_bytes)
         except InvalidInput as error:
             raise EngineFailed(error.message_id, [], **error.params) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.engine import caches
 from playground.engine.command import PER_STEP_FLAG, Command, build, check
 from playground.engine.devices import Placement
 from playground.engine.runtime import Runtime
@@ -90,7 +92,8 @@ def test_dtype(knobs: dict[str, str], native_bf16: bool, placement: Placement, d
         ({}, SHARED, "0.45"),
         ({}, Placement("cuda", gpus=(0,), sharing=3), "0.3"),
         ({"gpu_memory_utilization": 0.7}, SHARED, "0.7"),
-        ({"kv_cache_memory_bytes": 1000}, SHARED, None),
+        # vLLM looks whether its share is free, also where it does not measure.
+        ({"kv_cache_memory_bytes": 1000}, SHARED, "0.45"),
     ],
 )
 def test_room_on_a_shared_gpu(knobs: dict[str, Any], placement: Placement, utilization: str | None) -> None:
@@ -115,6 +118,19 @@ def test_cpu_kv_space_is_left_to_the_knob() -> None:
 def test_openmp_is_preloaded_on_a_cpu_only() -> None:
     assert built(its_runtime=runtime(openmp="/lib/iomp")).added["LD_PRELOAD"] == "/lib/iomp"
     assert "LD_PRELOAD" not in built(placement=GPU, its_runtime=runtime("cuda", openmp="/lib/iomp")).added
+
+
+def test_what_earlier_starts_left_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("VLLM_CACHE_ROOT", raising=False)
+    folder = tmp_path / "vllm-ab-playground"
+    assert caches.variables(runtime()) == {"VLLM_CACHE_ROOT": str(folder / "vllm")}
+    bare = caches.variables(replace(runtime(), bytecode=False))
+    assert bare["PYTHONPYCACHEPREFIX"] == str(folder / "bytecode")
+    assert bare["PYTHONDONTWRITEBYTECODE"] == ""
+    # The user's own stays.
+    monkeypatch.setenv("VLLM_CACHE_ROOT", "/elsewhere")
+    assert caches.variables(runtime()) == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def wanted(config: Config, name: str, *argv: str) -> EngineRequest:
     return EngineRequest(name, Command(argv or default, {"PYTHONPATH": CHILD_PATH}), CPU)
 
 
-async def provided(pool: Pool, *want: EngineRequest) -> list[Engine | EngineFailed]:
+async def provided(pool: Pool, *want: EngineRequest) -> list[Engine | EngineFailed | None]:
     return await pool.provide(want, lambda index, stage: None)
 
 
@@ -179,15 +180,50 @@ async def test_a_dead_engine_is_not_reused(pool: Pool, config: Config) -> None:
     assert second.alive
 
 
-async def test_failure_leaves_the_other_side_running(pool: Pool, config: Config) -> None:
+async def test_failure_stops_those_that_start_and_leaves_those_that_are_ready(pool: Pool, config: Config) -> None:
+    [ready] = await provided(pool, wanted(config, "a"))
     code = "import sys; print('x'); sys.exit('ValueError: No available memory for the cache blocks.')"
-    good, bad = await provided(pool, wanted(config, "a"), wanted(config, "b", sys.executable, "-c", code))
-    assert isinstance(good, Engine)
+    bad = wanted(config, "b", sys.executable, "-c", code)
+    slow = wanted(config, "c", sys.executable, "-c", "import time; time.sleep(60)")
+    good, failed, stopped = await provided(pool, wanted(config, "a"), bad, slow)
+    assert good is ready
     assert good.alive
-    assert isinstance(bad, EngineFailed)
-    assert bad.message_id == "failure.no_kv_memory"
-    assert bad.log_tail == ["x", "ValueError: No available memory for the cache blocks."]
+    assert isinstance(failed, EngineFailed)
+    assert failed.message_id == "failure.no_kv_memory"
+    assert failed.log_tail == ["x", "ValueError: No available memory for the cache blocks."]
+    assert stopped is None
     assert pool.engines == [good]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "sized", "at_once"),
+    [
+        # Two on one card: one of them measures what is free there.
+        ([(0,), (0,)], [False, True], 1),
+        ([(0,), (0,)], [True, True], 2),
+        ([(0,), (1,), (2,)], [False, False, False], 3),
+        # Each pair has a card in common.
+        ([(0, 1), (1, 2), (2, 0)], [False, True, True], 2),
+        ([(1, 0), (0, 1)], [False, False], 1),
+    ],
+)
+async def test_who_starts_at_once_on_gpus(
+    pool: Pool, config: Config, gpus: list[tuple[int, ...]], sized: list[bool], at_once: int
+) -> None:
+    requests = [
+        replace(wanted(config, str(number)), placement=Placement("cuda", gpus=its_gpus), sized=its_size)
+        for number, (its_gpus, its_size) in enumerate(zip(gpus, sized, strict=True))
+    ]
+    starting, most = set[int](), 0
+
+    def on_stage(index: int, stage: str) -> None:
+        nonlocal most
+        (starting.discard if stage == "ready" else starting.add)(index)
+        most = max(most, len(starting))
+
+    engines = await pool.provide(requests, on_stage)
+    assert all(isinstance(engine, Engine) for engine in engines)
+    assert most == at_once
 
 
 async def test_never_ready(config: Config) -> None:

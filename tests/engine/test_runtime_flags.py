@@ -296,7 +296,7 @@ def test_asked_once_a_version(config: Config, monkeypatch: pytest.MonkeyPatch) -
     asked: list[str] = []
     answers: dict[str, dict[str, Any]] = {
         "identity": {"version": "1", "device": "cpu", "entry_point": "e", "openmp": None}
-        | {"heterogeneous_vocab": False, "arctic_inference": False},
+        | {"heterogeneous_vocab": False, "arctic_inference": False, "bytecode": True},
         "flags": {"flags": {"--dtype": ["auto", "half"], "--seed": None}},
     }
 

@@ -141,9 +141,11 @@ async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPa
     assert b.problem is not None
     assert b.problem.message_id == "failure.no_kv_memory"
     assert b.log_tail == ["ValueError: No available memory for the cache blocks."]
-    assert [progress.stage for progress in comparison.live.progress] == ["ready", "failed"]
+    # The other engine stays if it was ready by then.
+    stages = [progress.stage for progress in comparison.live.progress]
+    assert stages in (["given_up", "failed"], ["ready", "failed"])
     assert host.history.get(comparison.run.id) == comparison.run
-    assert len(host.pool.engines) == 1
+    assert len(host.pool.engines) == stages.count("ready")
 
 
 async def test_engine_that_dies_while_streaming(host: Host) -> None:

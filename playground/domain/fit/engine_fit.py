@@ -20,6 +20,12 @@ MOST_UTILIZATION = 0.95
 LENGTH_STEP = 256
 MOST_REMEDIES = 4
 
+# Estimates of what an engine takes besides are within this share of what vLLM reports.
+FIXED_WITHIN = 0.15
+# A KV cache that engines share a card with is a whole number of such parts of an engine's budget, so that a small
+# change of one engine leaves the size of the others', which then need no new start.
+ROOM_PARTS = 16
+
 NeedOf = Callable[[EngineSettings], Need | None]
 
 
@@ -54,6 +60,14 @@ def issues(
         return [*context_issues, replace(alone, remedies=remedies(settings, place, need_of))]
     beside = _beside(settings, place, need, before)
     return [*context_issues, beside] if beside else context_issues
+
+
+def equal_room(needs: Sequence[Need]) -> int | None:
+    """The KV cache in bytes that each of the engines that share a card can have, the same for all; None where it
+    would not hold a sequence of each."""
+    part = min(need.budget for need in needs) // ROOM_PARTS
+    room = min(int(need.kv_available - FIXED_WITHIN * need.fixed) for need in needs) // part * part
+    return room if room >= max(need.kv_sequence for need in needs) else None
 
 
 def remedies(settings: EngineSettings, place: DeviceRoom, need_of: NeedOf) -> tuple[Changes, ...]:

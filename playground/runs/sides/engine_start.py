@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from playground.config import Config
@@ -14,7 +15,7 @@ from playground.domain.errors import EngineFailed, InvalidInput, PlaygroundError
 from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
-from playground.engine import command, devices
+from playground.engine import caches, command, devices
 from playground.engine.devices import Machine
 from playground.engine.pool import EngineRequest, Pool
 from playground.engine.server import Engine
@@ -25,13 +26,14 @@ from playground.models.tokenizer import token_text
 from playground.runs.live import Live, RunProgress
 from playground.workers import RUNS
 
-from . import placement, preflight
+from . import kv_room, placement, preflight
 from .placement import PlannedEngine
+from .preflight import SideCheck
 from .served_side import ServedSide
 
 
 async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
-    """What serves each side, in order. Raises EngineFailed if one did not start; the others stay up."""
+    """What serves each side, in order. Raises EngineFailed if one did not start; those that are ready stay up."""
     live.phase = "preparing"
     host = await RUNS.run(devices.machine)
     live.run.machine = host.as_record()
@@ -78,16 +80,17 @@ def _note_contention(run: Run) -> None:
 async def _requests(config: Config, live: Live, host: Machine) -> dict[int, EngineRequest]:
     """The engines that the pool is to provide, by the index of the side."""
     engines = await _planned(config, live, host)
-    await _refuse_hopeless(config, live, engines, host)
+    checks = await _checked(config, live, engines, host)
+    sizes = dict(zip(engines, kv_room.equal(list(engines.values()), checks), strict=True))
     requests: dict[int, EngineRequest] = {}
     names: Counter[str] = Counter()
     for index, engine in engines.items():
-        name = _engine_name(engine)
+        name = _engine_name(engine, sizes[index])
         names[name] += 1
         with _blaming(live, index):
             # Two equal sides in one place (an A/A check) still get two engines.
             requests[index] = await _request(
-                config, f"{name}{names[name]}", engine, live.progress[index], native_bf16=host.native_bf16
+                config, f"{name}{names[name]}", engine, sizes[index], live.progress[index], host
             )
         side = live.run.sides[index]
         side.command, side.placement = str(requests[index].command), str(engine.placement)
@@ -108,20 +111,21 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
         return placement.engines(live.run, runtimes, host)
 
 
-async def _refuse_hopeless(
+async def _checked(
     config: Config, live: Live, engines: Mapping[int, PlannedEngine], host: Machine
-) -> None:
-    """Called before a model is fetched or an engine started. Raises InvalidInput."""
+) -> list[SideCheck]:
+    """Called before a model is fetched or an engine started. Raises InvalidInput for a side that can't work."""
     sampling = live.run.workload.sampling
     checks = await RUNS.run(preflight.assess, config, list(engines.values()), host, sampling)
     for index, check in zip(engines, checks, strict=True):
         if (hopeless := check.hopeless) is not None:
             with _blaming(live, index):
                 raise InvalidInput(hopeless.message_id, **hopeless.params)
+    return checks
 
 
 async def _request(
-    config: Config, name: str, engine: PlannedEngine, progress: RunProgress, *, native_bf16: bool
+    config: Config, name: str, engine: PlannedEngine, kv_bytes: int | None, progress: RunProgress, host: Machine
 ) -> EngineRequest:
     settings, python = engine.settings, engine.runtime.python
     target = await _model(config, settings.target, python, progress)
@@ -133,10 +137,13 @@ async def _request(
         target=target,
         draft=draft,
         uds=EngineRequest.socket(config, name),
-        native_bf16=native_bf16,
+        native_bf16=host.native_bf16,
         cpu_kv_gib=config.cpu_kv_gib,
+        kv_bytes=kv_bytes,
     )
-    return EngineRequest(name, built, engine.placement)
+    built = replace(built, kept=caches.variables(engine.runtime))
+    sized = kv_bytes is not None or settings.knobs.kv_cache_memory_bytes is not None
+    return EngineRequest(name, built, engine.placement, sized)
 
 
 async def _model(config: Config, name: str, python: Path, progress: RunProgress) -> Path:
@@ -159,6 +166,8 @@ async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) 
         side, progress = live.run.sides[index], live.progress[index]
         if isinstance(outcome, EngineFailed):
             _blame(live, index, outcome)
+        elif outcome is None:
+            progress.advance("given_up")
         else:
             progress.ready_after_s = outcome.ready_after_s
             side.ready_after_s = None if request.name in reused else outcome.ready_after_s
@@ -189,8 +198,9 @@ def _blame(live: Live, index: int, error: PlaygroundError) -> None:
     live.run.problem = live.run.problem or Message("run.side_failed", cause)
 
 
-def _engine_name(engine: PlannedEngine) -> str:
+def _engine_name(engine: PlannedEngine, kv_bytes: int | None) -> str:
     """Equal for engines that can stand in for each other."""
     settings, runtime, placement = engine.settings, engine.runtime, engine.placement
-    text = f"{settings.model_dump_json()}|{runtime.python}|{runtime.version}|{placement}|{placement.sharing}"
+    where = f"{runtime.python}|{runtime.version}|{placement}|{placement.sharing}|{kv_bytes}"
+    text = f"{settings.model_dump_json()}|{where}"
     return hashlib.sha256(text.encode()).hexdigest()[:10]

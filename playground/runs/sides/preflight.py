@@ -33,13 +33,14 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class SideCheck:
     """What is known of one side before it starts. `need` is None if its memory can't be known; `memory` then says
-    why."""
+    why. `understood`: nothing in its models' shapes may make more of it."""
 
     label: str
     device: Device | None
     need: Need | None
     memory: tuple[FitIssue, ...]
     pair: Pair | None
+    understood: bool = False
 
     @property
     def fits(self) -> bool | None:
@@ -153,7 +154,8 @@ def _check(
 
     models = (model, draft_model) if draft_model else (model,)
     memory = engine_fit.issues(settings, models, place, need_of, before)
-    return SideCheck(engine.label, place.device, need_of(settings), tuple(memory), checked)
+    understood = all(each.shape.understood and not each.shape.multimodal for each in models)
+    return SideCheck(engine.label, place.device, need_of(settings), tuple(memory), checked, understood)
 
 
 def _known(facts: dict[str, Partner | Message], name: str) -> tuple[Partner, Message | None]:

@@ -28,14 +28,14 @@ from playground.presets import Side
 from playground.report import preflight as preflight_report
 from playground.report.documents.preflight import preflight_document
 from playground.runs.host import Host
-from playground.runs.sides import preflight
+from playground.runs.sides import kv_room, preflight
 from playground.runs.sides.placement import PlannedEngine
 from playground.runs.sides.preflight import SideCheck
 from playground.ui.compare import preflight_panel
 
 H200 = Gpu(0, "NVIDIA H200", 150_109_880_320, 149_000_000_000)
 WORDS = {"a": 0, "b": 1}
-FLAGS = frozenset({"--dtype", "--max-model-len", "--speculative-config"})
+FLAGS = frozenset({"--dtype", "--max-model-len", "--speculative-config", kv_room.FLAG})
 
 
 def machine(*gpus: Gpu, native_bf16: bool = False) -> Machine:
@@ -97,6 +97,48 @@ def test_two_sides_on_one_card_share_it(config: Config) -> None:
     assert [check.pair and check.pair.verdict for check in checks] == [None, "works"]
     needs = [check.need for check in checks]
     assert all(need is not None and need.budget == int(0.45 * H200.total_bytes) for need in needs)
+
+
+def rooms(config: Config, *settings: dict[str, Any], cards: int = 1) -> list[int | None]:
+    host = machine(*(Gpu(number, "NVIDIA H200", H200.total_bytes, H200.free_bytes) for number in range(cards)))
+    planned = engines(*settings, host=host)
+    return kv_room.equal(planned, preflight.assess(config, planned, host, Sampling()))
+
+
+def test_equal_room_on_a_shared_card(config: Config) -> None:
+    """The same for a side with a draft as for one without; somewhat less than what vLLM would find, never more."""
+    off, drafted = {"target": "big"}, {"target": "big", "speculation": draft("small")}
+    checks = assessed(config, off, off, drafted, host=machine(H200))
+    least = min(check.need.kv_available for check in checks if check.need is not None)
+    first, *others = rooms(config, off, off, drafted)
+    assert first is not None
+    assert others == [first, first]
+    assert 0.85 * least < first <= least
+    # A small change of one side leaves the engines of the others.
+    assert rooms(config, off, {"target": "big", "knobs": {"max_num_seqs": 256}}, drafted) == [first] * 3
+
+
+@pytest.mark.parametrize(
+    ("second", "cards", "known"),
+    [
+        ({"target": "big"}, 1, [True, True]),
+        # Each has its card alone.
+        ({"target": "big"}, 2, [False, False]),
+        # The user said how much; vLLM then measures what is left of it.
+        ({"target": "big", "knobs": {"gpu_memory_utilization": 0.4}}, 1, [False, False]),
+        ({"target": "big", "knobs": {"kv_cache_memory_bytes": 2**30}}, 1, [True, False]),
+        ({"target": "big", "extra_flags": ["--x"]}, 1, [False, False]),
+        ({"target": "owner/absent"}, 1, [False, False]),
+        # No room for a sequence.
+        ({"target": "huge"}, 1, [False, False]),
+        # The second side takes a card of the first and one of its own.
+        ({"target": "big", "knobs": {"tensor_parallel_size": 2}}, 2, [True, True]),
+    ],
+)
+def test_who_gets_room_by_its_estimate(
+    config: Config, second: dict[str, Any], cards: int, known: list[bool]
+) -> None:
+    assert [size is not None for size in rooms(config, {"target": "big"}, second, cards=cards)] == known
 
 
 def test_two_sides_that_each_want_most_of_one_card(config: Config) -> None:
@@ -269,6 +311,29 @@ def named(problem: Message) -> list[str]:
     """The ids of what may be several problems in one."""
     inner = [value for value in problem.params.values() if isinstance(value, Message)]
     return [message_id for each in inner for message_id in named(each)] or [problem.message_id]
+
+
+async def test_sides_on_one_card_start_at_once_with_equal_room(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_cpu(monkeypatch)
+    monkeypatch.setattr("playground.engine.devices.machine", lambda: machine(H200))
+    monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: runtime())
+    host = Host(config)
+    host.open()
+    settings = [EngineSettings.model_validate({"target": name}) for name in ("small", "big")]
+    sides = tuple(Side(label=label, engine=each) for label, each in zip("AB", settings, strict=True))
+    comparison = host.comparison(sides, Workload(prompt="x"))
+    await host.start(comparison, "a test")
+    await until(lambda: comparison.finished)
+    assert comparison.run.status == "done"
+    commands = [side.command.split() for side in comparison.run.sides]
+    rooms = {word for words in commands for word in words if word.startswith(kv_room.FLAG)}
+    assert len(rooms) == 1
+    assert all("--gpu-memory-utilization=0.45" in words for words in commands)
+    # What an earlier start left is nobody's business who reads the command.
+    assert not any("CACHE" in word for words in commands for word in words)
+    await host.close()
 
 
 @pytest.mark.parametrize(("second", "native_bf16", "message_ids", "mended"), HOPELESS)
