@@ -28,13 +28,8 @@ def conclusion(beside: SideBySide, locale: Locale = "en") -> str:
             if change.baseline or len(changes) == 1
         ]
     sentence = say(f"beside.{agreement}", locale, time=_time(beside.runs[0]), items="; ".join(items))
-    differing = "; ".join(
-        f"{_key(item.key, locale)} {' → '.join(value or '-' for value in item.values)}"
-        for item in beside.differences
-        if None not in item.values
-    )
-    if differing:
-        return f"{sentence} {say('beside.ran_on', locale, differing=differing)}"
+    if differing := _differing(beside, locale):
+        return f"{sentence} {say('beside.ran_on', locale, differing='; '.join(differing))}"
     return f"{sentence} {say('beside.ran_on_the_same', locale)}" if agreement == "changed" else sentence
 
 
@@ -65,11 +60,24 @@ def _figures(change: Change, objective: Objective, locale: Locale) -> str:
     )
 
 
-def _key(key: str, locale: Locale) -> str:
+def _differing(beside: SideBySide, locale: Locale) -> list[str]:
+    """What a repetition ran on that is not the same, as far as all runs know it: once where it is of all sides."""
+    letters: dict[tuple[str, str], list[str]] = {}
+    for item in beside.differences:
+        group, _, name = item.key.partition(".")
+        if None not in item.values:
+            values = " → ".join(value or "-" for value in item.values)
+            letters.setdefault((name or group, values), []).append(group if len(group) == 1 else "")
+    return [
+        f"{_name(name, '' if len(sides) == len(beside.runs[0].sides) else ', '.join(sides), locale)} {values}"
+        for (name, values), sides in letters.items()
+    ]
+
+
+def _name(name: str, sides: str, locale: Locale) -> str:
     """What a repetition may differ in, in words."""
-    group, _, name = key.partition(".")
-    known = name if group == "machine" else f"side_{name}"
-    return say(f"beside.{known}", locale, side=group) if f"beside.{known}" in table() else key
+    words = say(f"beside.{name}", locale) if f"beside.{name}" in table() else name
+    return say("beside.of_sides", locale, name=words, sides=sides) if sides else words
 
 
 def warnings(beside: SideBySide, locale: Locale = "en") -> list[str]:

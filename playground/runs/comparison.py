@@ -17,6 +17,7 @@ from playground.domain.limit_checks import check_run
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Status
 from playground.domain.spec.case import Side
+from playground.domain.spec.difference import with_version
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
@@ -137,8 +138,20 @@ class Comparison:
                 self.run.prompts = self._prompts.read
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a side's runtime lacks. Blocking: probes each runtime."""
-        placement.check_runtimes(self._config, [(side.label, side.settings) for side in self.run.sides])
+        """Raises InvalidInput for what a side's runtime lacks, and puts versions into labels that name runtimes.
+        Blocking: probes each runtime."""
+        sides = self.run.sides
+        probed = placement.check_runtimes(self._config, [(side.label, side.settings) for side in sides])
+        labels = [
+            with_version(side.label, side.settings.runtime, probed[side.settings.runtime].version)
+            if isinstance(side.settings, EngineSettings)
+            else side.label
+            for side in sides
+        ]
+        # Two builds of one version are told apart by the runtimes' names.
+        if len(set(labels)) == len(labels):
+            for side, label in zip(sides, labels, strict=True):
+                side.label = label
 
     def _check_length(self, tokens: int) -> None:
         """Check the length of synthetic prompts where the limit is known, since making long ones takes long."""

@@ -10,9 +10,10 @@ from typing import Literal
 
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
+from playground.domain.spec.difference import without_version
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
-from playground.domain.spec.settings import SideSettings
+from playground.domain.spec.settings import AttachedEndpoint, SideSettings
 from playground.domain.spec.workload import Workload
 
 from .counters import Counters, Sample
@@ -64,6 +65,13 @@ class SideRecord:
     log_tail: list[str] = field(default_factory=list)
 
     @property
+    def lasting_label(self) -> str:
+        """The label, without a version that its runtime may have no longer."""
+        if isinstance(self.settings, AttachedEndpoint) or self.runtime_version is None:
+            return self.label
+        return without_version(self.label, self.settings.runtime, self.runtime_version)
+
+    @property
     def requests(self) -> list[RequestTrace]:
         """The requests of all trials, in order."""
         return [trace for trial in self.trials for trace in trial.requests]
@@ -95,7 +103,9 @@ class Run:
     @property
     def settings(self) -> tuple[Side, ...]:
         """What its sides were started from."""
-        return tuple(Side(label=side.label, engine=side.settings, profile=side.profile) for side in self.sides)
+        return tuple(
+            Side(label=side.lasting_label, engine=side.settings, profile=side.profile) for side in self.sides
+        )
 
     @property
     def title(self) -> str:

@@ -111,6 +111,20 @@ def described(side: Side, differing: Difference) -> str:
     return ", ".join(parts)
 
 
+def with_version(label: str, runtime: str, version: str) -> str:
+    """A label that names a runtime, with the version of vLLM that it has: known once it was asked."""
+    return _replaced(label, f"runtime = {runtime}", f"vLLM {version}")
+
+
+def without_version(label: str, runtime: str, version: str) -> str:
+    """The reverse: the runtime may have another version by now."""
+    return _replaced(label, f"vLLM {version}", f"runtime = {runtime}")
+
+
+def _replaced(label: str, part: str, by: str) -> str:
+    return ", ".join(by if text == part else text for text in label.split(", "))
+
+
 def _part(key: str, value: Value) -> str:
     name = key.rpartition(".")[2]
     return (

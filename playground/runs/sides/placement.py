@@ -60,12 +60,14 @@ def runtimes(config: Config, sides: Iterable[SideSettings]) -> dict[str, Runtime
     return {name: runtime.probe(config, name) for name in names}
 
 
-def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) -> None:
-    """Raises InvalidInput for what a side's runtime lacks; sides come with their labels. Blocking."""
+def check_runtimes(config: Config, sides: Iterable[tuple[str, SideSettings]]) -> dict[str, Runtime]:
+    """Returns the runtimes. Raises InvalidInput for what a side's runtime lacks; sides come with their labels.
+    Blocking."""
     labelled = [(label, settings) for label, settings in sides if isinstance(settings, EngineSettings)]
     probed = runtimes(config, [settings for _, settings in labelled])
     for label, settings in labelled:
         command.check(settings, probed[settings.runtime], label)
+    return probed
 
 
 def engines(run: Run, probed: dict[str, Runtime], host: Machine) -> dict[int, PlannedEngine]:

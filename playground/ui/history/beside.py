@@ -13,6 +13,7 @@ from playground.report.side_by_side import SideBySide
 from playground.report.side_by_side_text import Table
 from playground.runs.host import Host
 from playground.store import readable
+from playground.ui.shared.field_names import name_of
 from playground.ui.shared.form_origin import stored
 
 
@@ -22,7 +23,8 @@ def beside_html(host: Host, ids: Sequence[str], locale: Locale) -> str:
     with readable(", ".join(ids)):
         beside = SideBySide.of(runs)
         warnings = "".join(f'<p class="warn">{escape(text)}</p>' for text in texts.warnings(beside, locale))
-        differing = _table(texts.difference_table(beside, locale))
+        heads, rows = texts.difference_table(beside, locale)
+        differing = _table((heads, [[_in_words(key, locale), *values] for key, *values in rows]))
         if not beside.differences:
             differing = f"<p>{escape(say('beside.nothing', locale))}</p>"
         figures = _table(texts.figure_table(beside, locale))
@@ -37,6 +39,12 @@ def _run(host: Host, saved_id: str) -> Run:
     if not isinstance(record, Run):
         raise InvalidInput("beside.no_run", id=saved_id)
     return record
+
+
+def _in_words(key: str, locale: Locale) -> str:
+    """A side's setting as its card calls it, after the side's letter."""
+    letter, _, setting = key.partition(".")
+    return f"{letter} · {name_of(setting, locale)}" if len(letter) == 1 else key
 
 
 def _table(table: Table) -> str:
