@@ -207,6 +207,12 @@ class History:
             query = f"SELECT DISTINCT {column} FROM entries WHERE {column} IS NOT NULL ORDER BY {column}"
             return [value for (value,) in db.conn.execute(query)]
 
+    def tags(self) -> list[str]:
+        """All words that are tags."""
+        with self._file.reading() as db:
+            texts = db.conn.execute("SELECT DISTINCT tags FROM entries WHERE tags != '' AND deleted_at IS NULL")
+            return sorted({word for (text,) in texts for word in text.split()})
+
     def settings(self, saved_id: str) -> Run | Sweep | None:
         """A run or a sweep without its trials, samples and points, which is quick; None without one of that id."""
         with self._file.reading() as db, readable(saved_id):

@@ -39,12 +39,20 @@ class Page:
             for handler in handlers
         }
 
-    async def listed(self, text: str = "", model: str = "", preset: str = "") -> tuple[list[dict[str, Any]], str]:
+    async def listed(
+        self, text: str = "", model: str = "", preset: str = "", tag: str = "", starred: bool = False
+    ) -> tuple[list[dict[str, Any]], str]:
         """The lines, and the note below the filters."""
         handler = self.functions["history.tab.listed"]
         tab = handler.__self__._tab
-        values = {tab.offset: 0, tab.text: text, tab.model: model, **dict.fromkeys(tab.choices.values(), "")}
-        changed = await handler({**values, tab.choices["preset"]: preset}, REQUEST)
+        values = {
+            tab.offset: 0,
+            tab.text: text,
+            tab.model: model,
+            tab.starred: starred,
+            **dict.fromkeys(tab.choices.values(), ""),
+        }
+        changed = await handler({**values, tab.choices["preset"]: preset, tab.choices["tag"]: tag}, REQUEST)
         return json.loads(changed[tab.runs])["rows"], changed[tab.note]
 
     async def opened(self, saved_id: str) -> list[Any]:
@@ -177,6 +185,17 @@ async def test_forty_searches_hold_up_no_visit_and_no_race(
     finally:
         go_on.set()
     await asyncio.gather(*searches)
+
+
+async def test_starred_and_tagged_lines(host: Host, page: Page) -> None:
+    for saved_id in ("r1", "r2", "r3"):
+        saved(host.history, run(saved_id, status="done"))
+    host.history.annotate("r1", star=True, tags="prod h200", note="")
+    host.history.annotate("r2", star=False, tags="production", note="")
+    assert host.history.tags() == ["h200", "prod", "production"]
+    for filters, ids in (({"starred": True}, {"r1"}), ({"tag": "prod"}, {"r1"}), ({"tag": "production"}, {"r2"})):
+        rows, _ = await page.listed(**filters)  # type: ignore[arg-type]
+        assert {row["id"] for row in rows} == ids
 
 
 async def test_too_many_searches_are_refused_with_a_sentence(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def _prompt(summary: Summary, locale: Locale) -> str:
 # The columns of the list, by name; `ui.col_<name>` heads each.
 COLUMNS: dict[str, Callable[[Summary, Locale], str]] = {
     "time": lambda summary, _: summary.created_at.replace("T", " ")[:19],
-    "preset": lambda summary, _: summary.preset or "-",
+    "preset": lambda summary, _: summary.preset or "",
     "sides": _sides,
     "mode": lambda summary, locale: say(f"race.mode_{summary.mode}", locale) if summary.readable else "-",
     "result": lambda summary, locale: result_text(summary.result.headline, locale),
@@ -74,6 +74,7 @@ class HistoryTab:
     text: gr.Textbox
     model: gr.Textbox
     choices: dict[str, gr.Dropdown]
+    starred: gr.Checkbox
     refresh: gr.Button
     earlier: gr.Button
     later: gr.Button
@@ -89,14 +90,20 @@ class HistoryTab:
 
 
 def build(tab: gr.Tab, host: Host) -> HistoryTab:
+
+    def choice(name: str) -> gr.Dropdown:
+        return gr.Dropdown([("", "")], value="", label=label(f"hist_{name}"), min_width=130)
+
     with gr.Row(elem_classes="history-filters"):
-        text = gr.Textbox(label=label("hist_text"), placeholder=label("hist_text_placeholder"), min_width=160)
-        model = gr.Textbox(label=label("hist_model"), min_width=140)
-        choices = {
-            name: gr.Dropdown([("", "")], value="", label=label(f"hist_{name}"), min_width=130)
-            for name in ("preset", "machine", "version", "verdict", "order")
-        }
+        text = gr.Textbox(
+            label=label("hist_text"), placeholder=label("hist_text_placeholder"), min_width=240, scale=3
+        )
+        choices = {"order": choice("order")}
+        starred = gr.Checkbox(label=label("hist_starred"), min_width=130, elem_id="starred")
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=100)
+    with gr.Accordion(label("hist_more"), open=False, elem_id="history-more"), gr.Row():
+        choices |= {name: choice(name) for name in ("tag", "preset", "machine", "version", "verdict")}
+        model = gr.Textbox(label=label("hist_model"), min_width=130)
     note = gr.HTML(apply_default_css=False, elem_id="history-note")
     runs = view.run_list("runs")
     with gr.Row():
@@ -115,6 +122,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         text=text,
         model=model,
         choices=choices,
+        starred=starred,
         refresh=refresh,
         earlier=earlier,
         later=later,
@@ -133,10 +141,15 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
 def wire(tab: HistoryTab, host: Host) -> None:
     """Connect the events."""
     handlers = Handlers(tab, host)
-    filters: set[Any] = {tab.offset, tab.text, tab.model, *tab.choices.values()}
+    filters: set[Any] = {tab.offset, tab.text, tab.model, tab.starred, *tab.choices.values()}
     lines = [tab.runs, *tab.choices.values(), tab.note, tab.offset, tab.earlier, tab.later]
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-    fields = [tab.text.submit, tab.model.submit, *(choice.input for choice in tab.choices.values())]
+    fields = [
+        tab.text.submit,
+        tab.model.submit,
+        tab.starred.input,
+        *(choice.input for choice in tab.choices.values()),
+    ]
     for event in (tab.tab.select, tab.refresh.click, *fields):
         event(handlers.listed, filters, lines, **quiet)
     tab.earlier.click(handlers.earlier, filters, lines, **quiet)
@@ -172,7 +185,8 @@ class Handlers:
         field has a value."""
         tab = self._tab
         chosen = {name: values[choice] for name, choice in tab.choices.items() if values[choice]}
-        filters = cast(Filters, {"text": values[tab.text] or "", "model": values[tab.model] or "", **chosen})
+        typed = {"text": values[tab.text] or "", "model": values[tab.model] or ""}
+        filters = cast(Filters, {**typed, "starred": bool(values[tab.starred]), **chosen})
         limited = any(value for name, value in filters.items() if name != "order")
         unsaved = [Summary.unsaved(job.record, job.unsaved) for job in self._host.unsaved() if job.unsaved]
         try:
@@ -209,7 +223,8 @@ class Handlers:
         lines = history.summaries(limit=PAGE + 1, offset=offset, **filters)
         limits = history.search_limits(text=filters.get("text", ""), model=filters.get("model", ""))
         names: tuple[Listed, ...] = ("preset", "machine", "version")
-        return lines, limits, {name: [(value, value) for value in history.values(name)] for name in names}
+        offered = {name: history.values(name) for name in names} | {"tag": history.tags()}
+        return lines, limits, {name: [(value, value) for value in values] for name, values in offered.items()}
 
 
 class Opening:
