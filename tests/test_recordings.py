@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.schema import check
 
 from playground import presets
+from playground.domain.errors import InvalidInput
+from playground.domain.sweep.analysis import SweepAnalysis
+from playground.domain.sweep.record import Sweep
+from playground.i18n import say_message
+from playground.report import recordings
+from playground.report.documents import compare_document
+from playground.report.export import exported
+from playground.report.sweep import sweep_document
 
 FOLDER = presets.FOLDER / "recordings"
 SWEEPS = sorted(FOLDER.glob("*.sweep.json"))
@@ -36,6 +45,40 @@ def test_recorded_sweep(path: Path) -> None:
     assert document["synthetic"]
     assert all(point["verdicts"] for point in document["points"])
     assert keeps_places_to_itself(document)
+
+
+@pytest.mark.parametrize("name", recordings.names())
+def test_a_recording_says_the_same_once_it_is_read(name: str) -> None:
+    """Rounds, figures and verdicts are those of the document; an answer is as long, and came when it came."""
+    document: Any = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    record = recordings.load(name)
+    again: Any
+    if isinstance(record, Sweep):
+        again = json.loads(json.dumps(sweep_document(SweepAnalysis.of(record))))
+        for verdict in (
+            verdict for said in (again, document) for point in said["points"] for verdict in point["verdicts"]
+        ):
+            # The rounds, which it follows from, are not in the document.
+            verdict["reason"] = None
+        assert again["points"] == document["points"]
+        assert again["recommended"]["values"] == document["recommended"]["values"]
+    else:
+        again = json.loads(json.dumps(compare_document(record)))
+        assert (again["rounds"], again["verdicts"]) == (document["rounds"], document["verdicts"])
+        for side, was in zip(again["sides"], document["sides"], strict=True):
+            assert side["figures"] == was["figures"]
+            assert [request["chunks"] for request in side["requests"]] == [r["chunks"] for r in was["requests"]]
+            assert [r["output_text"] for r in side["requests"]] == [r["output_text"] for r in was["requests"]]
+    assert document["run_id"] in exported(record, "html")
+    origin = " ".join(map(say_message, recordings.origin(record)))
+    assert "Recorded on NVIDIA H200" in origin
+    assert ("Random weights" in origin) == ("shaped" in name)
+    assert recordings.headline_of(record) is not None
+
+
+def test_what_is_no_recording_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        recordings.load("../../pyproject")
 
 
 def keeps_places_to_itself(document: object) -> bool:

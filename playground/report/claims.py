@@ -18,6 +18,10 @@ def claim_of(subject: Run | Sweep) -> Claimed | None:
     """The claim; None unless this is a claim's experiment, unchanged from its preset, and has ended."""
     if subject.preset is None or subject.status not in ENDED:
         return None
+    runs = [point.run for point in subject.points] if isinstance(subject, Sweep) else [subject]
+    if any(trial.summary for run in runs if run is not None for side in run.sides for trial in side.trials):
+        # A recording: the requests, by which a claim is judged, were not kept.
+        return None
     try:
         preset = presets.load(subject.preset)
     except InvalidInput:

@@ -36,7 +36,7 @@ def conclusions(run: Run) -> list[Conclusion]:
     verdicts = run_verdicts(run, rounds)
     # Once the run has ended, drift and failures are findings, which also say what to do.
     ended = run.status != "running"
-    sent = [len(trial.requests) for side in run.sides for trial in side.trials if trial.complete]
+    sent = [trial.sent for side in run.sides for trial in side.trials if trial.complete]
     concluded = list(_verdicts(run, verdicts, sent, ended=ended))
     if not ended:
         concluded += [Conclusion("failures", sentence) for sentence in _failures(run)]

@@ -24,7 +24,7 @@ def race_figures(side: SideRecord, locale: Locale = "en") -> list[tuple[str, str
     figures = side_figures(side)
     trace = side.requests[0] if side.requests else None
     request = request_figures(trace) if trace else None
-    live = not trace or not trace.ended or side.trials[-1].after is None
+    live = not trace or not trace.ended or (side.trials[-1].after is None and side.figures is None)
     acceptance = latest_acceptance(side)
     per_step = figures.tokens_per_step
     if side.settings.speculates and per_step is None and request and trace and len(trace.chunks) > 1:
@@ -37,8 +37,8 @@ def race_figures(side: SideRecord, locale: Locale = "en") -> list[tuple[str, str
         "tpot_ms": request.tpot_ms if request else None,
         "output_tokens": request.output_tokens if request else None,
         "tokens_per_step": per_step,
-        "acceptance_rate": acceptance.rate if acceptance else None,
-        "mean_acceptance_length": acceptance.mean_length if acceptance else None,
+        "acceptance_rate": acceptance.rate if acceptance else figures.acceptance_rate,
+        "mean_acceptance_length": acceptance.mean_length if acceptance else figures.mean_acceptance_length,
     }
     marks = {"decode_tokens_per_s": approximate, "tpot_ms": approximate, "tokens_per_step": estimated}
     return [

@@ -115,6 +115,7 @@ def plan_document(estimate: Estimate) -> SweepPlanDocument:
 def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocument:
     sweep, best = analysis.sweep, analysis.recommendation
     errors = accuracy(analysis.prediction_errors)
+    runs = [point.run for point in analysis.points if point.run is not None]
     values = _named(sweep, best.values) if isinstance(best.values, tuple) else best.values
     return {
         "schema": SCHEMA_VERSION,
@@ -125,6 +126,12 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
         "objective": sweep.case.workload.objective,
         "search": sweep.plan.search,
         "synthetic": sweep.synthetic,
+        "plan": sweep.plan.model_dump(mode="json", exclude_none=True),
+        "case": sweep.case.model_dump(mode="json", exclude_none=True),
+        "machine": runs[0].machine if runs else {},
+        "versions": {side.label: side.runtime_version for side in runs[0].sides if side.runtime_version}
+        if runs
+        else {},
         "knobs": [
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs
         ],

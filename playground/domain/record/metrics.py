@@ -127,7 +127,10 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
-    """Figures over all trials: distributions of all their requests, rates over the sum of the trials' spans."""
+    """Figures over all trials: distributions of all their requests, rates over the sum of the trials' spans. A
+    recording may hold them instead of its requests."""
+    if side.figures is not None:
+        return side.figures
     return _figures(
         [trial.requests for trial in side.trials],
         acceptance_of(side.trials),

@@ -6,7 +6,7 @@ Trials and samples count their milliseconds from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
@@ -22,8 +22,19 @@ from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
 from .prompts import PromptsRead
 from .traces import RequestTrace
 
+if TYPE_CHECKING:
+    from .metrics import SideFigures
+
 Mode = Literal["race", "measured"]
 Status = Literal["running", "done", "stopped", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSummary:
+    """What is left of a trial whose requests were not kept: how many there were, and the objective's figure."""
+
+    requests: int
+    value: float | None
 
 
 @dataclass(slots=True)
@@ -31,7 +42,7 @@ class Trial:
     """The workload sent once to one side: in a race the only one, else the side's part of a round.
 
     `before` and `after` are counters taken while the engine was idle, else None. `complete`: every request of it
-    was sent and has ended by itself.
+    was sent and has ended by itself. `summary`: only a recording has one, in the place of its requests.
     """
 
     round: int = 0
@@ -40,13 +51,20 @@ class Trial:
     before: Counters | None = None
     after: Counters | None = None
     complete: bool = False
+    summary: TrialSummary | None = None
+
+    @property
+    def sent(self) -> int:
+        """How many requests there were."""
+        return self.summary.requests if self.summary is not None else len(self.requests)
 
 
 @dataclass(slots=True)
 class SideRecord:
     """One side of a run. `profile`: how its load was sent, if not as the measurement says. `missing`: what an
     attached endpoint does not know or refuses, by the names of the fields that ask for it. `ready_after_s`: how
-    long its engine took to start; None if it ran already. `path`: what its engine says of how it works."""
+    long its engine took to start; None if it ran already. `path`: what its engine says of how it works. `figures`:
+    only a recording has them, for what its requests no longer tell."""
 
     label: str
     settings: SideSettings
@@ -63,6 +81,7 @@ class SideRecord:
     samples: list[Sample] = field(default_factory=list)
     problem: Message | None = None
     log_tail: list[str] = field(default_factory=list)
+    figures: SideFigures | None = None
 
     @property
     def lasting_label(self) -> str:

@@ -8,7 +8,7 @@ from playground.domain.record.metrics import request_figures, side_figures
 from playground.domain.record.run import Run, SideRecord
 
 from .rounds import rounds_of, run_verdicts
-from .verdicts import Outcome
+from .verdicts import Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,12 @@ class Headline:
         verdicts = [verdict for verdict in run_verdicts(run, rounds_of(run)) if verdict.speed_up is not None]
         if not verdicts:
             return cls(rates)
-        best = max(verdicts, key=lambda verdict: verdict.speed_up or 0)
-        outcome = None if best.interval is None else best.verdict
-        return cls(rates, outcome, best.side, best.speed_up, best.interval)
+        return cls.of_verdict(max(verdicts, key=lambda verdict: verdict.speed_up or 0), rates)
+
+    @classmethod
+    def of_verdict(cls, verdict: Verdict, rates: tuple[float | None, ...] = ()) -> Headline:
+        outcome = None if verdict.interval is None else verdict.verdict
+        return cls(rates, outcome, verdict.side, verdict.speed_up, verdict.interval)
 
 
 def _rate(run: Run, side: SideRecord) -> float | None:

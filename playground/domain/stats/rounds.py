@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playground.domain.record.metrics import objective_value
-from playground.domain.record.run import Run
+from playground.domain.record.run import Run, Trial
 from playground.domain.spec.measurement import MIN_ROUNDS
 from playground.domain.spec.workload import Objective
 
@@ -44,15 +44,22 @@ def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
     for number in range(whole_rounds(run)):
         trials = [side.trials[number] for side in run.sides]
         labelled = list(zip([side.label for side in run.sides], trials, strict=True))
-        limits, by = run.measurement.limits, objective or run.workload.objective
+        by = objective or run.workload.objective
         rounds.append(
             Round(
                 trials[0].round,
                 tuple(label for label, _ in sorted(labelled, key=lambda item: item[1].started_ms)),
-                {label: objective_value(trial.requests, by, limits) for label, trial in labelled},
+                {label: _value(run, trial, by) for label, trial in labelled},
             )
         )
     return rounds
+
+
+def _value(run: Run, trial: Trial, by: Objective) -> float | None:
+    if trial.summary is not None:
+        return trial.summary.value if by == run.workload.objective else None
+    assert run.measurement is not None
+    return objective_value(trial.requests, by, run.measurement.limits)
 
 
 def run_verdicts(run: Run, rounds: list[Round]) -> tuple[Verdict, ...]:

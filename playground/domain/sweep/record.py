@@ -30,6 +30,10 @@ class PointRecord:
         """Whether nothing is left to do: the point was measured, or it failed, which is a result too."""
         return self.run is not None and self.run.status in ("done", "failed")
 
+    def recorded(self, result: PointResult) -> None:
+        """Take the result as it was recorded, where the run's requests were not kept."""
+        self._result = result
+
     def result(self) -> PointResult:
         """The point's result. This reads every chunk of its run: once for a settled point, each time for one under
         way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -11,7 +12,16 @@ from playground.domain.record.run import Status
 from playground.domain.spec.change import Value
 from playground.domain.spec.workload import Objective
 
-from .parts import ClaimDocument, Interval, MessageDocument, SchemaVersion, SideFiguresDocument, VerdictDocument
+from .comparison import MachineDocument, NoMachineDocument
+from .parts import (
+    ClaimDocument,
+    Interval,
+    MessageDocument,
+    SchemaVersion,
+    SideFiguresDocument,
+    VerdictDocument,
+    dumped,
+)
 
 
 class KnobDocument(TypedDict):
@@ -60,6 +70,13 @@ class SweepDocument(TypedDict):
     """True: looks for the best values; most points are never measured."""
     synthetic: bool
     """True: the engine accepted a prescribed share of drafts; the speed is real, the text means nothing."""
+    plan: NotRequired[dict[str, Any]]
+    """As a preset's `sweep`. It, `case`, `machine` and `versions` are absent in older documents."""
+    case: NotRequired[dict[str, Any]]
+    """What the sweep started from, as a preset's `sides`, `workload` and `measurement`."""
+    machine: NotRequired[Annotated[Mapping[str, object], dumped(MachineDocument | NoMachineDocument)]]
+    versions: NotRequired[dict[str, str]]
+    """vLLM's version by side, where it is known."""
     knobs: Annotated[list[KnobDocument], Field(min_length=1, max_length=4)]
     points: list[PointDocument]
     recommended: RecommendedDocument

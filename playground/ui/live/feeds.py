@@ -108,11 +108,11 @@ def of_sweep(config: Config, sweep_run: SweepRun, locale: Locale) -> Sequence[Fe
     return (Points(config, sweep_run, locale),)
 
 
-def stored(host: Host, record: Run | Sweep, locale: Locale) -> Parts:
-    """All parts of a run or sweep of the history. Blocking."""
+def stored(host: Host, record: Run | Sweep, locale: Locale, *, listed: bool = True) -> Parts:
+    """All parts of a run or sweep that has ended. `listed`: it is in the history. Blocking."""
     if isinstance(record, Sweep):
-        return {"progress": "", **_named(SweepPainter(host.config, record, locale).paint())}
-    panes, drawn = view.rendered(host, record, locale)
+        return {"progress": "", **_named(SweepPainter(host.config, record, locale, listed=listed).paint())}
+    panes, drawn = view.rendered(host, record, locale, listed=listed)
     return {"panes": panes, "charts": drawn}
 
 

@@ -83,7 +83,7 @@ class MeasuredPainter(Painter):
             return " ".join([self._progress(now), *self._sentences(NOTES)]).strip()
         if run.problem is not None:
             return say_message(run.problem, locale)
-        return " ".join([*self._sentences(NOTES), say("race.saved", locale, id=run.id)])
+        return " ".join([*self._sentences(NOTES), self._saved()]).strip()
 
     def _progress(self, now: float) -> str:
         comparison, plan, locale = self._comparison, self._run.measurement, self._locale
@@ -148,7 +148,7 @@ class MeasuredPainter(Painter):
     def _answers(self, side: SideRecord) -> dict[str, Any] | None:
         """The answers of the side's latest trial, which show whether it answers the prompts."""
         latest = next((trial for trial in reversed(side.trials) if trial.complete), None)
-        if latest is None:
+        if latest is None or not latest.requests:
             return None
         if side.settings.synthetic:
             return {"title": say("side.synthetic_text", self._locale), "pairs": []}

@@ -48,12 +48,15 @@ class Painter:
         self._locale = locale
         self._comparison = comparison
         self._earlier = earlier
+        # Whether it is in this host's history.
+        self.listed = True
         self._findings: dict[str, Any] | None = None
 
-    def paint(self, *, whole: bool = False) -> str:
+    def paint(self, *, whole: bool = False, at_s: float | None = None) -> str:
         """The panes' value: what changed since the last change that was painted, or everything if `whole`. What is
-        painted whole is for a newcomer: the others still get the change."""
-        now = time.monotonic()
+        painted whole is for a newcomer: the others still get the change. `at_s`: the time to paint for, by any
+        clock; now, unless it is said."""
+        now = time.monotonic() if at_s is None else at_s
         labels = {"empty": "pane.empty", "command_label": "ui.command", "asked_label": "ui.asked"}
         painted = {
             "run": self._run.id,
@@ -73,6 +76,9 @@ class Painter:
         if self._comparison is not None and self._comparison.unsaved is not None:
             painted["note"] = f"{painted['note']} {say('run.kept', self._locale)}".strip()
         return json.dumps(painted)
+
+    def _saved(self) -> str:
+        return say("race.saved", self._locale, id=self._run.id) if self.listed else ""
 
     def _drawn(self) -> bool:
         """Whether there is anything for a chart to show."""

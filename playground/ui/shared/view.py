@@ -108,11 +108,13 @@ def painter(
     return kind(config, run, locale, comparison, earlier)
 
 
-def rendered(host: Host, run: Run, locale: Locale) -> tuple[str, str]:
-    """The values of the panes and of the charts, for a run of the history. Blocking."""
+def rendered(host: Host, run: Run, locale: Locale, *, listed: bool = True) -> tuple[str, str]:
+    """The values of the panes and of the charts, for a run that has ended. `listed`: it is in the history.
+    Blocking."""
     earlier = stored(host, run.earlier) if run.earlier else None
-    repeated = earlier if isinstance(earlier, Run) else None
-    return painter(host.config, run, locale, None, repeated).paint(whole=True), Drawer(run, locale).draw()
+    painting = painter(host.config, run, locale, None, earlier if isinstance(earlier, Run) else None)
+    painting.listed = listed
+    return painting.paint(whole=True), Drawer(run, locale).draw()
 
 
 class Drawer:

@@ -27,8 +27,10 @@ SHARE = 0.05
 class SweepPainter:
     """Repaints only when a point has settled, and for large sweeps not after each one: predictions take time."""
 
-    def __init__(self, config: Config, sweep: Sweep, locale: Locale) -> None:
+    def __init__(self, config: Config, sweep: Sweep, locale: Locale, *, listed: bool = True) -> None:
+        """`listed`: it is in this host's history."""
         self._config = config
+        self._listed = listed
         self._sweep = sweep
         self._locale = locale
         self._painted: tuple[int, str] | None = None
@@ -61,7 +63,7 @@ class SweepPainter:
         first, *others = [say_message(sentence, locale) for sentence in conclusions_of(analysis)] or [""]
         headline = f'<p class="headline">{escape(first)}</p>{self._deploy(analysis)}'
         card = f'<section class="recommended">{headline}</section>' if first else ""
-        if sweep.status != "running":
+        if sweep.status != "running" and self._listed:
             head += f" · {say('race.saved', locale, id=sweep.id)}"
         lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in others)
         title = escape(say("sweep.more", locale, count=len(others)))
