@@ -2,16 +2,15 @@
 
 usage: python -m benchmarks.recording DESTINATION PRESET... [--idle]
 
-For each preset DESTINATION gets NAME.race.json and NAME.measured.json (documents as the command line prints them,
-the measured one without its requests). It says what the GPUs' memory was before and after, and with --idle what an
-idle engine cost the first side.
+For each preset DESTINATION gets NAME.race.json and NAME.measured.json: documents as the command line prints them,
+the race with all that its replay needs, the measured one without its requests. It says what the GPUs' memory was
+before and after, and with --idle what an idle engine cost the first side.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from dataclasses import replace
@@ -27,6 +26,8 @@ from playground.engine.nvml import opened
 from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.report.documents.comparison import compare_document
+from playground.report.documents.parts import json_text
+from playground.report.export import exported
 from playground.runs.host import Host
 
 IDLE_ROUNDS = 6
@@ -60,7 +61,7 @@ async def finished(host: Host, preset: presets.Preset, measurement: Measurement 
 async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
     # Where this host keeps its models and sockets is nobody's business.
     places = {str(host.config.models): "MODELS", str(host.config.state): "STATE", sys.executable: "python"}
-    race = compare_document(await finished(host, preset, None))
+    race = exported(await finished(host, preset, None), "json")
     run = await finished(host, preset, preset.measurement)
     for conclusion in conclusions(run):
         print("  " + say_message(conclusion.sentence))
@@ -68,11 +69,10 @@ async def record(host: Host, preset: presets.Preset, destination: Path) -> None:
     for side in measured["sides"]:
         # Raw timings of some hundred requests: too much to keep beside the code.
         side["requests"] = []
-    for mode, document in (("race", race), ("measured", measured)):
-        text = json.dumps(document, ensure_ascii=False, indent=1)
+    for mode, text in (("race", race), ("measured", json_text(measured))):
         for path, name in places.items():
             text = text.replace(path, name)
-        (destination / f"{preset.name}.{mode}.json").write_text(text + "\n", encoding="utf-8")
+        (destination / f"{preset.name}.{mode}.json").write_text(text, encoding="utf-8")
 
 
 async def main() -> None:

@@ -12,6 +12,7 @@ from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.engine.devices import Machine
 from playground.i18n import Locale
+from playground.report import recordings
 from playground.runs.host import Host
 from playground.store import READERS
 
@@ -21,8 +22,9 @@ from .compare.tab import CompareTab
 from .history import actions as history_actions
 from .history.tab import HistoryTab, Opening
 from .links import Link
+from .live import follower
 from .shared import view
-from .shared.form_origin import settings_of
+from .shared.form_origin import as_preset, settings_of
 from .shared.labels import visitor_locale
 from .shared.message import alert
 from .sweep import actions as sweep_actions
@@ -87,6 +89,11 @@ class Arrival:
             preset = presets.load(link.preset)
             filled = compare_tab.filling(compare, preset, self._machine, locale)
             return {**filled, **sweep_tab.filling(self._sweeps, preset), tabs: gr.update(selected="compare")}
+        if link.recording:
+            recorded = await READERS.run(recordings.load, link.recording)
+            # What no preset fills in can't be run here.
+            filled = self._filled(recorded, locale) if presets.is_shipped(as_preset(recorded)) else {}
+            return {**filled, **self._playing(recorded, "recording", link.recording)}
         if link.compared:
             beside = await self._opening.compared(link.compared, locale)
             return {**beside, tabs: gr.update(selected="history")}
@@ -96,12 +103,21 @@ class Arrival:
             raise InvalidInput("kept.unknown", id=link.saved)
         if link.reuse:
             return self._filled(record, locale)
+        if (job is None or job.finished) and link.replay:
+            return {**self._filled(record, locale), **self._playing(record, "run", link.saved)}
         if job is None or job.finished:
             return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}
         if isinstance(record, Sweep):
             return {**self._filled(record, locale), **sweep_actions.following(self._sweeps, record.id)}
         following = controls.following(compare.controls, record.id, running=True)
         return {**self._filled(record, locale), **following}
+
+    def _playing(self, record: Run | Sweep, kind: str, name: str) -> dict[Any, Any]:
+        """A run where runs are followed, a sweep where sweeps are."""
+        if isinstance(record, Sweep):
+            return {self._sweeps.player: follower.playing(kind, name), self._tabs: gr.update(selected="sweep")}
+        playing = controls.playing(self._compare.controls, self._host, kind, name)
+        return {**playing, self._tabs: gr.update(selected="compare")}
 
     def _filled(self, record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
         parts = (self._tabs, self._compare, self._sweeps)

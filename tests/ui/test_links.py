@@ -24,6 +24,8 @@ QUERIES: list[tuple[dict[str, str], Link]] = [
     ({"run": "r1"}, Link(saved="r1")),
     ({"sweep": "s1", "present": "1"}, Link(saved="s1")),
     ({"run": "r1", "reuse": "1"}, Link(saved="r1", reuse=True)),
+    ({"run": "r1", "replay": "1"}, Link(saved="r1", replay=True)),
+    ({"recording": "smollm2-ngram.race"}, Link(recording="smollm2-ngram.race")),
     ({"preset": "smollm2-draft"}, Link(preset="smollm2-draft")),
     ({"compare": "a, b,,c,d,e"}, Link(compared=("a", "b", "c"))),
     ({"run": "x" * 5000}, Link(saved="x" * LONGEST)),
@@ -50,11 +52,26 @@ async def test_a_preset(host: Host) -> None:
     assert "There is no preset" in (await follow(host, preset="/etc/passwd"))["link-problem"]
 
 
+async def test_a_recording(host: Host) -> None:
+    changed = await follow(host, recording="smollm2-ngram.race", present="1")
+    assert changed["Tabs"]["selected"] == "compare"
+    assert '"smollm2-ngram.race"' in changed["compare-player"]
+    assert changed["asked-prompt"] == presets.load("smollm2-ngram").workload.prompt
+    # Of another model's sweep the form keeps what it holds.
+    changed = await follow(host, recording="qwen2.5-7b-shaped.sweep")
+    assert changed["Tabs"]["selected"] == "sweep"
+    assert "asked-prompt" not in changed
+    assert "There is no recording" in (await follow(host, recording="<b>"))["link-problem"]
+
+
 async def test_a_run_that_has_ended_is_opened_or_its_settings_are(host: Host) -> None:
     saved(host.history, run("r1", prompt="Why?", status="done"))
     changed = await follow(host, run="r1")
     assert changed["Tabs"]["selected"] == "history"
     assert "r1" in changed["history-panes"]
+    changed = await follow(host, run="r1", replay="1")
+    assert changed["Tabs"]["selected"] == "compare"
+    assert changed["compare-player"] == '{"kind": "run", "name": "r1"}'
     changed = await follow(host, run="r1", reuse="1")
     assert changed["Tabs"]["selected"] == "compare"
     assert changed["asked-prompt"] == "Why?"

@@ -6,7 +6,7 @@ Trials and samples count their milliseconds from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
@@ -19,11 +19,9 @@ from playground.domain.spec.workload import Workload
 from .counters import Counters, Sample
 from .engine_path import EnginePath
 from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
+from .figures import SideFigures
 from .prompts import PromptsRead
 from .traces import RequestTrace
-
-if TYPE_CHECKING:
-    from .metrics import SideFigures
 
 Mode = Literal["race", "measured"]
 Status = Literal["running", "done", "stopped", "failed", "interrupted"]

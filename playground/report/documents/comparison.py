@@ -169,8 +169,8 @@ class CompareDocument(TypedDict):
     measurement: Annotated[dict[str, Any] | None, dumped(Measurement | None)]
     """null for a race."""
     seed: int | None
-    earlier: str | None
-    """The id of the run that it repeats."""
+    earlier: NotRequired[str | None]
+    """The id of the run that it repeats. Absent in older documents."""
     problem: MessageDocument | None
     """Why the run as a whole failed."""
     sides: Annotated[list[SideDocument], Field(min_length=1, max_length=4)]

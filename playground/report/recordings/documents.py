@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from playground.domain.message import Message
-from playground.domain.record.metrics import SideFigures
+from playground.domain.record.engine_path import EnginePath
+from playground.domain.record.figures import SideFigures
 from playground.domain.record.run import Run, SideRecord, Trial, TrialSummary
 from playground.domain.record.traces import Chunk, RequestTrace
 from playground.domain.spec.case import Case
@@ -29,6 +30,7 @@ from playground.domain.sweep.result import LATENCIES, GeometricMean, PointResult
 Document = Mapping[str, Any]
 SETTINGS: TypeAdapter[SideSettings] = TypeAdapter(SideSettings)
 PROFILE: TypeAdapter[LoadProfile] = TypeAdapter(LoadProfile)
+PATH: TypeAdapter[EnginePath] = TypeAdapter(EnginePath)
 FIGURES: TypeAdapter[SideFigures] = TypeAdapter(SideFigures)
 UNKNOWN = GeometricMean(None, None)
 
@@ -71,6 +73,7 @@ def _side(document: Document, side: Document, workload: Workload) -> SideRecord:
         placement=runtime["placement"] or "",
         contended=side["contended"],
         profile=PROFILE.validate_python(profile) if profile is not None else None,
+        path=PATH.validate_python(side["path"]) if "path" in side else None,
         missing=tuple(side["missing"]),
         problem=_message(side["problem"]),
         trials=trials,

@@ -1,17 +1,22 @@
 // The addresses of this page: `?run=ID` and the like, which ui/links.py reads.
-const ours = ['run', 'sweep', 'preset', 'reuse', 'compare'];
+const ours = ['run', 'sweep', 'preset', 'recording', 'reuse', 'replay', 'compare'];
 
-function addressOf(name, value) {
-  // Made anew: what else stands in the address is nobody else's affair.
-  return `${location.origin}${location.pathname}?${name}=${value.split(',').map(encodeURIComponent).join(',')}`;
+function queryOf(values) {
+  return Object.entries(values).map(([name, value]) => `${name}=${value.split(',').map(encodeURIComponent).join(',')}`);
 }
 
-// A reload comes back to what is shown.
-function showAddress(name, value) {
+function addressOf(name, value, more = {}) {
+  // Made anew: what else stands in the address is nobody else's affair.
+  return `${location.origin}${location.pathname}?${queryOf({[name]: value, ...more}).join('&')}`;
+}
+
+// A reload comes back to what is shown; without a name, to the page as it begins.
+function showAddress(name, value, more = {}) {
   const rest = new URLSearchParams(location.search);
   for (const key of ours) rest.delete(key);
   const others = rest.toString();
-  window.history.replaceState(window.history.state, '', addressOf(name, value) + (others && `&${others}`));
+  const query = [...(name ? queryOf({[name]: value, ...more}) : []), ...(others ? [others] : [])].join('&');
+  window.history.replaceState(window.history.state, '', location.pathname + (query && `?${query}`));
 }
 
 async function copyText(text) {

@@ -41,6 +41,7 @@ class Controls:
     mode: gr.State
     run_id: gr.State
     follower: gr.HTML
+    player: gr.HTML
     kept: gr.HTML
 
 
@@ -56,7 +57,8 @@ def build(host: Host) -> Controls:
         engines = gr.Button(label("stop_engines"), variant="secondary", min_width=110, elem_id="stop-engines")
     place, kept = message.build(), save_buttons.build(host, "unsaved")
     state = gr.State("race"), gr.State("")
-    return Controls(race, measure, stop, watch, wait, engines, place, *state, follower.build("compare"), kept)
+    live = follower.build("compare"), follower.player("compare")
+    return Controls(race, measure, stop, watch, wait, engines, place, *state, *live, kept)
 
 
 def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: set[Any]) -> None:
@@ -95,7 +97,8 @@ def followed_parts(controls: Controls) -> list[Any]:
         controls.watch,
         controls.wait,
     ]
-    return [controls.run_id, controls.mode, controls.follower, controls.message, controls.kept, *buttons]
+    shown = [controls.follower, controls.player, controls.message, controls.kept]
+    return [controls.run_id, controls.mode, *shown, *buttons]
 
 
 def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, Any]:
@@ -103,6 +106,7 @@ def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, An
     changed: dict[Any, Any] = {
         controls.run_id: run_id,
         controls.follower: follower.following(run_id) if run_id else "",
+        controls.player: "",
         controls.kept: "",
         controls.message: "",
     }
@@ -112,6 +116,15 @@ def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, An
         off = gr.update(interactive=False)
         changed |= {button: off for button in (controls.race, controls.measure, controls.stop_engines)}
     return changed
+
+
+def playing(controls: Controls, host: Host, kind: str, name: str) -> dict[Any, Any]:
+    """Play a recording, or a run of the history, instead of following what is under way."""
+    changed = following(controls, "", running=False)
+    on = gr.update(interactive=True)
+    changed |= {button: on for button in (controls.race, controls.measure, controls.stop_engines)}
+    busy = host.latest is not None and not host.latest.finished
+    return {**changed, controls.player: follower.playing(kind, name), controls.watch: gr.update(visible=busy)}
 
 
 class Runs:

@@ -1,4 +1,4 @@
-"""The part of the page that follows a run or a sweep, and passes on what it sends."""
+"""The parts of the page that follow a run or a sweep, or play one, and pass on what it sends."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ def build(place: str) -> gr.HTML:
 def following(record_id: str) -> str:
     """The component's value: a sweep that is resumed is followed again."""
     return json.dumps({"id": record_id, "since": time.time()})
+
+
+def player(place: str) -> gr.HTML:
+    """The component that plays what has ended to the same others, with its buttons; empty until then."""
+    return gr.HTML(
+        html_template='<div class="replay" hidden></div>',
+        js_on_load=f"{view.asset('address.js')}\n{view.asset('replay.js')}",
+        apply_default_css=False,
+        elem_id=f"{place}-player",
+        elem_classes="player",
+        place=place,
+    )
+
+
+def playing(kind: str, name: str) -> str:
+    """The player's value. `kind`: "recording" and its name, or "run" and its id."""
+    return json.dumps({"kind": kind, "name": name})

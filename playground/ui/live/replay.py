@@ -6,15 +6,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 from playground.config import Config
+from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.sweep.record import Sweep
-from playground.i18n import Locale
+from playground.i18n import Locale, say, say_message
+from playground.report import recordings
 from playground.report.charts import svg
 from playground.report.charts.race import speed_over_time
+from playground.runs.host import Host
+from playground.store import readable
 from playground.ui.shared import view
+from playground.ui.shared.form_origin import stored
 
 from . import feeds
 from .channel import Parts
@@ -24,16 +31,47 @@ STEP_MS, MOST_PICTURES = 50, 400
 # One in so many pictures has the chart.
 CHART_EVERY = 8
 
+# Replays that are kept, of some 150 KB each.
+MOST_KEPT = 24
+
 # Milliseconds since the race began, and what changed.
 Picture = tuple[int, Parts]
+TEXTS = ("again", "end", "link", "copied", "close")
 
 
-def pictures(config: Config, record: Run | Sweep, locale: Locale, *, listed: bool) -> list[Picture]:
+class Replays:
+    """What the page plays, painted once for each language."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._painted = lru_cache(MOST_KEPT)(self._paint)
+
+    def replay(self, kind: str, name: str, locale: Locale) -> dict[str, Any]:
+        """`pictures`, what they were recorded on, and the texts of the buttons. Blocking. Raises InvalidInput for
+        an unknown name, WorkFailed for what can't be read."""
+        return self._painted(kind, name, locale)
+
+    def _paint(self, kind: str, name: str, locale: Locale) -> dict[str, Any]:
+        listed = kind != "recording"
+        record = stored(self._host, name) if listed else recordings.load(name)
+        if record is None or record.status == "running":
+            raise InvalidInput("kept.unknown", id=name)
+        with readable(name):
+            return {
+                "pictures": pictures(self._host, record, locale, listed=listed),
+                "origin": " ".join(say_message(said, locale) for said in recordings.origin(record)),
+                "texts": {text: say(f"replay.{text}", locale) for text in TEXTS},
+            }
+
+
+def pictures(host: Host, record: Run | Sweep, locale: Locale, *, listed: bool) -> list[Picture]:
     """The last picture is of the whole: a page may begin with it. What has no times of its own has no other.
     `listed`: it is in this host's history. Blocking."""
-    growing = [] if isinstance(record, Sweep) or record.mode != "race" else list(_growing(config, record, locale))
+    growing = (
+        [] if isinstance(record, Sweep) or record.mode != "race" else list(_growing(host.config, record, locale))
+    )
     end = growing[-1][0] + STEP_MS if growing else 0
-    return [*growing, (end, feeds.stored(config, record, locale, listed=listed))]
+    return [*growing, (end, feeds.stored(host, record, locale, listed=listed))]
 
 
 def _growing(config: Config, run: Run, locale: Locale) -> Iterator[Picture]:
@@ -54,16 +92,16 @@ def _growing(config: Config, run: Run, locale: Locale) -> Iterator[Picture]:
 class GrowingRace:
     """A run that grows into a stored race. `ends_ms`: when its last chunk came; 0 where nothing has a time."""
 
-    def __init__(self, stored: Run) -> None:
-        self._stored = stored
-        self.run = replace(stored, status="running", sides=[_begun(side) for side in stored.sides])
-        self.ends_ms = max((_ends_ms(trace) for side in stored.sides for trace in side.requests), default=0.0)
+    def __init__(self, ended: Run) -> None:
+        self._ended = ended
+        self.run = replace(ended, status="running", sides=[_begun(side) for side in ended.sides])
+        self.ends_ms = max((_ends_ms(trace) for side in ended.sides for trace in side.requests), default=0.0)
 
     def grow(self, until_ms: float) -> None:
         """Add what had come by then."""
-        for side, stored in zip(self.run.sides, self._stored.sides, strict=True):
-            side.samples = [sample for sample in stored.samples if sample.ms <= until_ms]
-            for trace, whole in zip(side.requests, stored.requests, strict=True):
+        for side, ended in zip(self.run.sides, self._ended.sides, strict=True):
+            side.samples = [sample for sample in ended.samples if sample.ms <= until_ms]
+            for trace, whole in zip(side.requests, ended.requests, strict=True):
                 passed = until_ms - whole.sent_ms
                 trace.chunks += [chunk for chunk in whole.chunks[len(trace.chunks) :] if chunk.ms <= passed]
 

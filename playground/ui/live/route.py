@@ -1,4 +1,5 @@
-"""The route of what is followed: `GET /live/ID`, for a run or a sweep."""
+"""The routes of what is followed: `GET /live/ID`, for a run or a sweep, and of what is played: `GET
+/live/replay/KIND/NAME`, for a recording or a run of the history."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ import logging
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import BaseRoute, Route
 
 from playground.domain.errors import PlaygroundError
 from playground.i18n import Locale, locale_of, say_message
@@ -17,6 +18,7 @@ from playground.ui.shared.form_origin import stored
 
 from . import feeds
 from .channel import END, Channels, event
+from .replay import Replays
 
 logger = logging.getLogger(__name__)
 
@@ -24,16 +26,26 @@ logger = logging.getLogger(__name__)
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-def route(host: Host) -> Route:
-    """The route, to be served beside the page."""
+def routes(host: Host) -> list[BaseRoute]:
+    """The routes, to be served beside the page."""
     channels = Channels()
+    replays = Replays(host)
 
     async def live(request: Request) -> StreamingResponse:
         locale = locale_of(request.headers.get("accept-language"))
         events = _events(host, channels, request.path_params["record_id"], locale)
         return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
 
-    return Route("/live/{record_id}", live)
+    async def replay(request: Request) -> JSONResponse:
+        locale = locale_of(request.headers.get("accept-language"))
+        kind, name = request.path_params["kind"], request.path_params["name"]
+        try:
+            return JSONResponse(await READERS.run(replays.replay, kind, name, locale), headers=HEADERS)
+        except PlaygroundError as error:
+            logger.warning("%s %s can't be played: %s", kind, name, say_message(error))
+            return JSONResponse({"problem": say_message(error, locale)}, 404, headers=HEADERS)
+
+    return [Route("/live/{record_id}", live), Route("/live/replay/{kind}/{name}", replay)]
 
 
 def _events(host: Host, channels: Channels, record_id: str, locale: Locale) -> AsyncIterator[bytes]:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from playground.domain.errors import InvalidInput
 from playground.runs.host import Host
-from playground.ui.live.route import route
+from playground.ui.live.route import routes
 from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
 from playground.ui.theme import SIDES_CSS, THEME
@@ -59,7 +59,7 @@ class Server:
 
 def served(host: Host, page: gr.Blocks) -> ASGIApp:
     """Everything that is served: the page, behind the gate. No history of Gradio's, no telemetry, no tunnel."""
-    site = FastAPI(routes=[route(host)], docs_url=None, redoc_url=None, openapi_url=None)
+    site = FastAPI(routes=routes(host), docs_url=None, redoc_url=None, openapi_url=None)
     gr.mount_gradio_app(
         site,
         page,
@@ -67,7 +67,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         auth=host.config.auth,
         i18n=I18N,
         css=SIDES_CSS,
-        css_paths=[view.ASSETS / name for name in ("style.css", "present.css")],
+        css_paths=[view.ASSETS / name for name in ("style.css", "gallery.css", "present.css")],
         theme=THEME,
         run_history=False,
         # For files of prompts: anybody who reaches the page can upload one.

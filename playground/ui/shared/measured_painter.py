@@ -56,7 +56,9 @@ class MeasuredPainter(Painter):
             self._rounds = done
             self._conclusions = conclusions(run) if done else []
             self._answer = self._verdict() if done else ""
-            self._table = self._tables() if any(side.requests for side in run.sides) else None
+            self._table = (
+                self._tables() if any(trial.sent for side in run.sides for trial in side.trials) else None
+            )
         return {
             "headline": self._headline(),
             "verdict": self._answer,

@@ -78,7 +78,8 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
 def followed_parts(tab: SweepTab) -> list[Any]:
     """The components that change when a sweep is started or followed."""
     messages = [tab.message, *(fields.message for fields in tab.knobs)]
-    return [*messages, tab.start, tab.stop, tab.watch, tab.go_on, tab.sweep_id, tab.follower, tab.plan]
+    live = [tab.follower, tab.player]
+    return [*messages, tab.start, tab.stop, tab.watch, tab.go_on, tab.sweep_id, *live, tab.plan]
 
 
 def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
@@ -87,6 +88,7 @@ def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
     return {
         tab.sweep_id: sweep_id,
         tab.follower: follower.following(sweep_id),
+        tab.player: "",
         tab.start: off,
         tab.go_on: off,
         tab.stop: gr.update(visible=True),

@@ -66,6 +66,7 @@ class SweepTab:
     charts: gr.HTML
     sweep_id: gr.State
     follower: gr.HTML
+    player: gr.HTML
 
     def inputs(self) -> set[Any]:
         return {*self.filled(), self.unfinished}
@@ -102,6 +103,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         go_on = gr.Button(label("whatif_go_on"), visible=False, min_width=110, elem_id="sweep-go-on")
     estimate = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
     progress = view.live_text("sweep-progress", elem_id="sweep-progress")
+    player = follower.player("sweep")
     return SweepTab(
         tab=tab,
         base=base,
@@ -122,6 +124,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         charts=view.chart_grid(),
         sweep_id=gr.State(""),
         follower=follower.build("sweep"),
+        player=player,
     )
 
 

@@ -15,12 +15,12 @@ from support.sweep_run import made_sweep, save
 from playground.i18n import say
 from playground.runs.host import Host
 from playground.ui.compare import controls
-from playground.ui.live.route import route
+from playground.ui.live.route import routes
 
 
 @pytest.fixture
 async def client(host: Host) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(Starlette(routes=[route(host)]))
+    transport = httpx.ASGITransport(Starlette(routes=routes(host)))
     return httpx.AsyncClient(transport=transport, base_url="http://page", timeout=60)
 
 
