@@ -19,6 +19,7 @@ from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
+from playground.runs.sides.off_same_path import off_same_path
 
 from .console import print_run, print_side_by_side, round_lines
 from .preset import preset_of
@@ -35,6 +36,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     prompts.add_argument("--prompt", help=say("cli.prompt"))
     prompts.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     parser.add_argument("--mode", choices=["race", "measured"], default="race", help=say("cli.mode"))
+    parser.add_argument("--same-path", action="store_true", help=say("cli.same_path"))
     parser.add_argument("--json", action="store_true", help=say("cli.json"))
     parser.set_defaults(verb=run)
 
@@ -54,8 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
         # A single prompt is sent again and again.
         measurement = measurement.model_copy(update={"prompts": arguments.prompts})
     host = Host(config)
+    sides = preset.sides
+    if arguments.same_path:
+        sides = (*sides, off_same_path(config, sides))
     # Checked first, so that invalid input does not even create a database.
-    comparison = host.comparison(preset.sides, workload, measurement, preset.name)
+    # With another side it is no longer what the preset, and its claim, is about.
+    name = None if arguments.same_path else preset.name
+    comparison = host.comparison(sides, workload, measurement, name)
     record = asyncio.run(_run_comparison(host, comparison, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
     return 0 if record.status in ("done", "stopped") else 1
@@ -63,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _repeat(config: Config, arguments: argparse.Namespace) -> int:
     """Run again what an earlier run did, with its settings, prompts and seed, and put both beside each other."""
-    if arguments.prompt is not None or arguments.prompts is not None:
+    if arguments.prompt is not None or arguments.prompts is not None or arguments.same_path:
         raise InvalidInput("cli.from_run_alone")
     host = Host(config)
     earlier = host.history.get(arguments.from_run)

@@ -13,6 +13,7 @@ from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
 from playground.report import side_by_side_text as texts
 from playground.report.conclusions import conclusions
+from playground.report.engine_path import path_line
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
@@ -28,7 +29,8 @@ def print_run(run: Run) -> None:
     for turn in run.workload.conversation if run.measurement is None else ():
         print(f"{turn.role}: {turn.content}")
     for side in run.sides:
-        print(f"\n== {side.label} ({side.placement or '-'}) ==\n{side.command}")
+        lines = [side.command, *([path_line(side.path)] if side.path is not None else [])]
+        print(f"\n== {side.label} ({side.placement or '-'}) ==", *filter(None, lines), sep="\n")
         if run.measurement is None:
             _print_race(side)
         else:

@@ -68,7 +68,7 @@ def path_of(log: str, metrics: str = "") -> EnginePath:
         "prefix_caching": _switch(_setting(config, r"enable_prefix_caching=(\w+)")),
         "chunked_prefill": _switch(_setting(config, r"enable_chunked_prefill=(\w+)")),
         "max_num_seqs": _number(_setting(arguments, r"'max_num_seqs': (\d+)")),
-        "kernels": tuple(dict.fromkeys(match[1] for match in KERNEL.finditer(log))) or None,
+        "kernels": tuple(dict.fromkeys(map(_kernel, KERNEL.finditer(log)))) or None,
         "executor": _first(EXECUTOR, log),
     }
     batched = _first(BATCHED, log) or _setting(config, r"'compile_ranges_endpoints': \[(?:\d+, )*(\d+)\]")
@@ -81,6 +81,10 @@ def _runner(log: str) -> str | None:
     if RUNNER_V2.search(log):
         return "V2"
     return "V1" if RUNNER_V1.search(log) else None
+
+
+def _kernel(match: re.Match[str]) -> str:
+    return f"{match[1]} sampling" if match[0].endswith("sampling") else match[1]
 
 
 def _asynchronous(log: str, config: str, arguments: str) -> bool | None:

@@ -15,6 +15,7 @@ from .answer import race_sentences, unlike
 from .answer_html import answer_html
 from .charts import Chart, charts_of, informative, svg, sweep_charts
 from .conclusions import conclusions
+from .engine_path import path_html
 from .figures import statistics_heads
 from .findings import findings
 from .side_summary import limitations, race_figures, readable
@@ -140,6 +141,7 @@ def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
     yield from _problem(side.problem, locale)
     for known in limitations(side, run.workload.sampling):
         yield f"<p>{escape(say_message(known, locale))}</p>"
+    yield path_html(side.path, (), locale)
 
 
 def _problem(problem: Message | None, locale: Locale) -> Iterable[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from support.finished_runs import done, failed, stopped, uncounted
 from support.measured_run import measured_run
 
+from playground.config import Config
+from playground.domain.record.engine_path import EnginePath
 from playground.domain.record.run import Run
 from playground.domain.stats.reasons import Reason
 from playground.domain.stats.verdicts import Verdict
@@ -15,7 +18,10 @@ from playground.i18n import LOCALES, say, say_message
 from playground.report.answer import answers_of, race_sentences, sureness, unlike
 from playground.report.answer_html import answer_html
 from playground.report.charts import informative, over_time, svg
+from playground.report.findings import findings
+from playground.report.html import html_report
 from playground.report.tables import tables
+from playground.ui.shared.view import painter
 
 
 @pytest.mark.parametrize(
@@ -80,3 +86,25 @@ def test_a_flat_line_is_left_out_with_its_title() -> None:
     assert "preemptions" not in kept
     assert figures["preemptions"]["layout"]["title"]["text"] in silent
     assert all(svg(figure).startswith("<svg") for figure in figures.values())
+
+
+def test_what_nobody_set_is_said_beside_the_verdict() -> None:
+    """On an H200 with vLLM 0.26 the draft's side had neither; the ratio contains both."""
+    run = measured_run()
+    assert unlike(run) == []
+    run.sides[0].path = EnginePath(model_runner="V2", async_scheduling=True, kv_cache_tokens=299_584)
+    run.sides[1].path = EnginePath(model_runner="V1", async_scheduling=False, kv_cache_tokens=209_712)
+    [sentence] = unlike(run)
+    assert say_message(sentence) == (
+        "Part of the difference between quick and plain may come from what vLLM chose by itself: "
+        "asynchronous scheduling (on / off), model runner (V2 / V1)."
+    )
+    [finding] = [finding for finding in findings(run) if finding.rule == "unset_path"]
+    assert finding.side == "quick"
+    assert "Off, same path" in say_message(finding.remedy)
+    for locale in LOCALES:
+        painted = json.loads(painter(Config(), run, locale).paint(whole=True))
+        assert say_message(sentence, locale) in painted["note"]
+        for page in (html_report(run, locale), painted["deploy"][1]):
+            assert say("path.async_scheduling", locale) in page
+            assert "209,712" in page

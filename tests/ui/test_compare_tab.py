@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -15,12 +16,14 @@ from playground.domain.record.run import Run
 from playground.domain.sweep.plan import SweepPlan
 from playground.engine import devices
 from playground.engine.pool import Holder
+from playground.i18n import LOCALES, say_message
 from playground.models import inspection
 from playground.presets import Preset
 from playground.runs.host import Host
+from playground.runs.sides.off_same_path import off_same_path
 from playground.runs.sides.preflight import SideCheck
 from playground.runs.sweep import new_sweep
-from playground.ui.compare import side_count
+from playground.ui.compare import side_count, side_form
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.card_events import CardEvents
 from playground.ui.compare.tab import CompareTab
@@ -81,6 +84,30 @@ def test_sides_are_added_and_taken_away(tab: CompareTab, host: Host) -> None:
     for _ in range(3):
         take(given, side_count.removed(tab.count, tab.base, tab.sides, given[tab.base]))
     assert compare_tab._comparison(tab, host, given, "race").run.preset == preset.name
+
+
+def test_off_on_the_same_path_is_added(tab: CompareTab, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One click; where vLLM withholds nothing, or there is no room, it says so."""
+    known = SimpleNamespace(version="0.26.0", device="cuda")
+    monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: known)
+    given = just_opened(tab)
+    read = [side_form.read(side, given)[0] for side in tab.sides[:2]]
+    extra = off_same_path(host.config, read)
+    take(given, side_count._one_more(tab.count, tab.base, tab.sides, given, extra, typed=extra.label))
+    added = compare_tab.read(tab, host, given)[0].sides[2]
+    assert added.label == "Off, same path"
+    assert added.engine.speculates is False
+    assert added.engine.knobs.variables == {"VLLM_USE_V2_MODEL_RUNNER": "0"}
+    assert added.engine.knobs.async_scheduling is False
+    for sides, why in (
+        ([*read, extra], "path.same_already"),
+        ([read[0], read[0]], "path.none_speculates"),
+        ([*read, *read], "path.no_room"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            off_same_path(host.config, sides)
+        assert refused.value.message_id == why
+        assert all(say_message(refused.value, locale) for locale in LOCALES)
 
 
 @pytest.mark.parametrize("mode", ["race", "measured"])

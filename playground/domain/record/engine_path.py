@@ -70,6 +70,7 @@ DECIDED_BY: dict[str, tuple[str, ...]] = {
         "knobs.pipeline_parallel_size",
     ),
 }
+NEGLIGIBLE = 0.05
 # Another model, another vLLM or a flag of its own may change all of them.
 DECIDES_ALL = ("target", "runtime", "extra_flags", "base_url")
 
@@ -99,9 +100,17 @@ def unset_differences(
     for name, deciding in DECIDED_BY.items():
         agreed = all(settings[0].get(key) == settings[1].get(key) for key in (*deciding, *DECIDES_ALL))
         values = (first.text(name), second.text(name))
-        if agreed and values[0] is not None and values[1] is not None and values[0] != values[1]:
+        alike = _alike(getattr(first, name), getattr(second, name))
+        if agreed and values[0] is not None and values[1] is not None and not alike:
             unset.append(PathDifference(name, (values[0], values[1])))
     return unset
+
+
+def _alike(first: object, second: object) -> bool:
+    """Limits that differ by less than NEGLIGIBLE explain no speed."""
+    if isinstance(first, int) and isinstance(second, int) and not isinstance(first, bool):
+        return abs(first - second) < NEGLIGIBLE * max(first, second)
+    return first == second
 
 
 def listed(differences: Sequence[PathDifference]) -> Message:

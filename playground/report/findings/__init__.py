@@ -23,6 +23,7 @@ Rule = Callable[[SideView], Finding | None]
 
 # Rules on counters, which a neighbour on the same device doesn't falsify: a contended race supports them.
 RULES: tuple[Rule, ...] = (
+    soundness.unset_path,
     capacity.kv_full,
     soundness.not_streamed,
     speculation.nothing_accepted,

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import median
 
+from playground.domain.record.engine_path import listed
 from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.reasons import ReasonKind
 from playground.domain.stats.rounds import run_verdicts
 from playground.domain.stats.verdicts import LOWER_IS_BETTER, Verdict
+from playground.report.answer import unset_path as differing_path
 
 from .side_view import Finding, SideView
 
@@ -72,6 +74,18 @@ def drift(side: SideView) -> Finding | None:
         if reason is not None and reason.kind in DRIFTS and reason.params["side"] == side.label:
             return side.finding(reason.kind, reason.params)
     return None
+
+
+def unset_path(side: SideView) -> Finding | None:
+    """vLLM chose another way to work than for the first side, though nobody set it: the comparison contains that,
+    too."""
+    index = [known.label for known in side.run.sides].index(side.label)
+    unset = differing_path(side.run, index) if index else []
+    if not unset:
+        return None
+    params = {"baseline": side.run.sides[0].label, "parts": listed(unset)}
+    speculates = side.engine is not None and side.engine.speculates is True
+    return side.finding("unset_path", params, remedy="off" if speculates else "do")
 
 
 def tells_of_drift(verdict: Verdict) -> bool:

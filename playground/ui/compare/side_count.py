@@ -1,4 +1,4 @@
-"""The buttons that add a side and remove the last one."""
+"""The buttons that add a side, or speculation off on the same path, and remove the last one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import Any
 import gradio as gr
 
 from playground import presets
-from playground.domain.errors import InvalidInput
+from playground.config import Config
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.spec.case import LEAST_SIDES, MOST_SIDES, Side
+from playground.runs.sides.off_same_path import off_same_path
 from playground.ui.shared.form_origin import sides_of, with_count
-from playground.ui.shared.labels import label
+from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.message import alert
+from playground.workers import CHECKS
 
 from . import side_form
 from .side_form import SideForm
@@ -21,12 +25,15 @@ from .side_form import SideForm
 
 @dataclass
 class SideCount:
+    """`same_path` adds a side with speculation off that works as the one that speculates."""
+
     add: gr.Button
     remove: gr.Button
+    same_path: gr.Button
 
     @property
     def buttons(self) -> list[gr.Button]:
-        return [self.add, self.remove]
+        return [self.add, self.remove, self.same_path]
 
 
 def build(count: int) -> SideCount:
@@ -34,7 +41,8 @@ def build(count: int) -> SideCount:
     with gr.Row():
         add = _button("add_side", count < MOST_SIDES)
         remove = _button("remove_side", count > LEAST_SIDES)
-    return SideCount(add, remove)
+        same_path = _button("add_same_path", count < MOST_SIDES)
+    return SideCount(add, remove, same_path)
 
 
 def _button(name: str, usable: bool) -> gr.Button:
@@ -45,10 +53,11 @@ def updates(buttons: SideCount, count: int) -> dict[Any, Any]:
     return {
         buttons.add: gr.update(interactive=count < MOST_SIDES),
         buttons.remove: gr.update(interactive=count > LEAST_SIDES),
+        buttons.same_path: gr.update(interactive=count < MOST_SIDES),
     }
 
 
-def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> list[Any]:
+def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], config: Config) -> list[Any]:
     """Connect the events, and return them. `base`: what the forms were filled from, and how many are in use."""
 
     def on_add(values: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -57,12 +66,23 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm]) -> lis
     def on_remove(values: Mapping[Any, Any]) -> dict[Any, Any]:
         return {**side_form.knobs_as_they_are(sides, values), **removed(buttons, base, sides, values[base])}
 
-    outputs = [base, buttons.add, buttons.remove, *(part for side in sides for part in side.outputs())]
+    async def on_same_path(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        same = side_form.knobs_as_they_are(sides, values)
+        used = sides[: sides_of(values[base])]
+        try:
+            read = [side_form.read(side, values)[0] for side in used]
+            extra = await CHECKS.run(off_same_path, config, read)
+        except PlaygroundError as error:
+            return {**same, used[-1].notes: alert(error, visitor_locale(request))}
+        return {**same, **_one_more(buttons, base, sides, values, extra, typed=extra.label)}
+
+    outputs = [base, *buttons.buttons, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     return [
         buttons.add.click(on_add, inputs, outputs, **quiet),
         buttons.remove.click(on_remove, inputs, outputs, **quiet),
+        buttons.same_path.click(on_same_path, inputs, outputs, **quiet),
     ]
 
 
@@ -74,11 +94,22 @@ def added(
     # A second click may arrive before the button is off.
     if count == MOST_SIDES:
         return updates(buttons, count)
-    side = _last(sides[:count], values)
+    return _one_more(buttons, base, sides, values, _last(sides[:count], values))
+
+
+def _one_more(
+    buttons: SideCount,
+    base: gr.Textbox,
+    sides: Sequence[SideForm],
+    values: Mapping[Any, Any],
+    side: Side,
+    typed: str = "",
+) -> dict[Any, Any]:
+    count = sides_of(values[base])
     return {
         base: with_count(values[base], count + 1),
         **updates(buttons, count + 1),
-        **side_form.updates(sides[count], side),
+        **side_form.updates(sides[count], side, typed),
     }
 
 

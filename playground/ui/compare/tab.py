@@ -83,7 +83,7 @@ class CompareTab:
     def filled(self) -> list[Any]:
         """The components that `filling` may change."""
         parts = {part for side in self.sides for part in side.outputs()} | {*self.measurement.outputs()}
-        return [*{self.base, self.card, self.cards, self.count.add, self.count.remove, *self.fields(), *parts}]
+        return [*{self.base, self.card, self.cards, *self.count.buttons, *self.fields(), *parts}]
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
@@ -184,7 +184,7 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
     events = CardEvents(tab.cards, tab.sides, tab.base, host, lambda values: comparison(values, "race"))
-    events.wire(side_count.wire(tab.count, tab.base, tab.sides), tab.inputs())
+    events.wire(side_count.wire(tab.count, tab.base, tab.sides, host.config), tab.inputs())
     explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 

@@ -18,9 +18,10 @@ from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
 from playground.report import side_by_side_text as texts
-from playground.report.answer import unlike
+from playground.report.answer import unlike, unset_path
 from playground.report.answer_html import answer_html
 from playground.report.charts.chart import COLOURS
+from playground.report.engine_path import path_html
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
 from playground.report.side_summary import limitations
@@ -63,7 +64,7 @@ class Painter:
             "mode": self._run.mode,
             **{name: say(message_id, self._locale) for name, message_id in labels.items()},
             "asked": self._setup() if whole else None,
-            "deploy": [self._deploy(side) for side in self._run.sides] if whole else None,
+            "deploy": [self._folds(index) for index in range(len(self._run.sides))] if whole else None,
             "findings": self._findings_section(),
             **self._paint(now, whole),
         }
@@ -84,8 +85,12 @@ class Painter:
         """Whether there is anything for a chart to show."""
         return any(side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides)
 
-    def _deploy(self, side: SideRecord) -> str:
-        return deploy_html(self._config, side, self._locale, say("deploy.deploy", self._locale))
+    def _folds(self, index: int) -> str:
+        """Below the side: how its engine works, and what starts it elsewhere."""
+        side, locale = self._run.sides[index], self._locale
+        unset = {difference.name for difference in unset_path(self._run, index)} if index else set[str]()
+        path = path_html(side.path, unset, locale)
+        return path + deploy_html(self._config, side, locale, say("deploy.deploy", locale))
 
     def _paint(self, now: float, whole: bool) -> dict[str, Any]:
         """`headline`, `note`, `sides` and whatever else this mode shows."""
