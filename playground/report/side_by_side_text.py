@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from playground.domain.record.run import Run
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.repetition import Change
@@ -69,15 +71,18 @@ def _differing(beside: SideBySide, locale: Locale) -> list[str]:
             values = " → ".join(value or "-" for value in item.values)
             letters.setdefault((name or group, values), []).append(group if len(group) == 1 else "")
     return [
-        f"{_name(name, '' if len(sides) == len(beside.runs[0].sides) else ', '.join(sides), locale)} {values}"
+        f"{_of(name_of(name, locale), [] if len(sides) == len(beside.runs[0].sides) else sides, locale)} {values}"
         for (name, values), sides in letters.items()
     ]
 
 
-def _name(name: str, sides: str, locale: Locale) -> str:
-    """What a repetition may differ in, in words."""
-    words = say(f"beside.{name}", locale) if f"beside.{name}" in table() else name
-    return say("beside.of_sides", locale, name=words, sides=sides) if sides else words
+def _of(name: str, sides: Sequence[str], locale: Locale) -> str:
+    return say("beside.of_sides", locale, name=name, sides=", ".join(sides)) if any(sides) else name
+
+
+def name_of(name: str, locale: Locale) -> str:
+    """What a run ran on, in words; anything else as it is."""
+    return say(f"beside.{name}", locale) if f"beside.{name}" in table() else name
 
 
 def warnings(beside: SideBySide, locale: Locale = "en") -> list[str]:
@@ -85,20 +90,21 @@ def warnings(beside: SideBySide, locale: Locale = "en") -> list[str]:
 
 
 def difference_table(beside: SideBySide, locale: Locale = "en") -> Table:
-    heads = [say("beside.what", locale), *_heads(beside)]
+    heads = [say("beside.what", locale), *run_names(beside)]
     rows = [[item.key, *((value or "-")[:LONGEST_VALUE] for value in item.values)] for item in beside.differences]
     return heads, rows
 
 
 def figure_table(beside: SideBySide, locale: Locale = "en") -> Table:
-    first, *others = _heads(beside)
+    first, *others = run_names(beside)
     heads = ["", first]
     for other in others:
         heads += [other, say("beside.ratio", locale)]
     return heads, [_cells(row, locale) for row in beside.rows]
 
 
-def _heads(beside: SideBySide) -> list[str]:
+def run_names(beside: SideBySide) -> list[str]:
+    """What tells the runs apart."""
     return [f"{_time(run)} {run.id[-4:]}" for run in beside.runs]
 
 
@@ -109,11 +115,15 @@ def _time(run: Run) -> str:
 def _cells(row: Row, locale: Locale) -> list[str]:
     labels = dict.fromkeys(label for label in row.labels if label)
     name = say("beside.speed_up" if row.figure == "speed_up" else f"figure.{row.figure}", locale)
-    text = percent if row.figure == "acceptance_rate" else number
+    text = {"acceptance_rate": percent, "speed_up": _times}.get(row.figure, number)
     cells = [f"{' / '.join(labels)}: {name}", text(row.values[0])]
     for value, ratio in zip(row.values[1:], row.ratios, strict=True):
         cells += [text(value), _ratio(ratio)]
     return cells
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else _with_interval(value, None, "x")
 
 
 def _ratio(ratio: ComparedRatio | None) -> str:

@@ -17,6 +17,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.report.charts import overlaid, svg
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.report.side_by_side_text import conclusion
@@ -129,3 +130,16 @@ def test_a_run_is_repeated(config: Config, capsys: pytest.CaptureFixture[str]) -
     assert again.earlier == earlier.id
     assert main(["compare", "--from-run", earlier.id, "--prompt", "x"]) == 2
     assert main(["compare", "--from-run", "nowhere"]) == 2
+
+
+def test_charts_that_both_have_are_overlaid() -> None:
+    runs = [measured_run(), slower()]
+    drawn = overlaid(runs, ["first", "<second>"], "en")
+    assert list(drawn)[:2] == ["speed_up", "by_round"]
+    lines = {trace["name"]: (trace["line"]["color"], trace["line"]["dash"]) for trace in drawn["by_round"]["data"]}
+    assert lines["quick · first"][0] == lines["quick · &lt;second&gt;"][0] != lines["plain · first"][0]
+    assert lines["quick · first"][1] != lines["quick · &lt;second&gt;"][1]
+    for figure in drawn.values():
+        assert "<second>" not in svg(figure)
+    # A race has no rounds: what only one of them has is not drawn.
+    assert set(overlaid([*runs, done()], ["a", "b", "c"], "en")) <= {"per_position"}

@@ -64,6 +64,12 @@ def line(
     )
 
 
+def translucent(colour: str, opacity: float) -> str:
+    """A colour of COLOURS that lets through what is behind it."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:.2g})"
+
+
 def as_share(figure: Chart) -> Chart:
     figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
     return figure

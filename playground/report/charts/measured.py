@@ -17,7 +17,7 @@ from playground.domain.stats.rounds import Round, rounds_of
 from playground.domain.stats.verdicts import compare
 from playground.i18n import Locale, say
 
-from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, with_equality_line
+from .chart import COLOURS, Chart, as_share, empty, line, noted, per_position, translucent, with_equality_line
 
 # Samples that a chart draws of each side: enough for its width in pixels.
 SAMPLES = 500
@@ -101,8 +101,7 @@ def _add_ratios(figure: Chart, index: int, side: str, ratios: Sequence[tuple[int
             "line": {"width": 0},
             "hoverinfo": "skip",
         }
-        red, green, blue = (int(COLOURS[index][at : at + 2], 16) for at in (1, 3, 5))
-        fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{BAND_OPACITY})"}
+        fill = {"fill": "tonexty", "fillcolor": translucent(COLOURS[index], BAND_OPACITY)}
         name = say("chart.interval", locale)
         figure["data"] += [{**edge, "y": lows, "showlegend": False}, {**edge, "y": highs, "name": name, **fill}]
     line(figure, say("chart.estimate", locale, side=side), index, numbers, so_far)

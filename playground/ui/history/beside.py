@@ -9,12 +9,16 @@ from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import Locale, say
 from playground.report import side_by_side_text as texts
+from playground.report.charts import Chart, overlaid, svg
 from playground.report.side_by_side import SideBySide
 from playground.report.side_by_side_text import Table
 from playground.runs.host import Host
 from playground.store import readable
 from playground.ui.shared.field_names import name_of
 from playground.ui.shared.form_origin import stored
+
+# Charts that are not folded.
+IN_SIGHT = 2
 
 
 def beside_html(host: Host, ids: Sequence[str], locale: Locale) -> str:
@@ -29,9 +33,19 @@ def beside_html(host: Host, ids: Sequence[str], locale: Locale) -> str:
             differing = f"<p>{escape(say('beside.nothing', locale))}</p>"
         figures = _table(texts.figure_table(beside, locale))
         conclusion = f"<p><strong>{escape(texts.conclusion(beside, locale))}</strong></p>"
-        parts = [conclusion if beside.repetition else "", warnings, differing, figures]
+        charts = _charts(overlaid(runs, texts.run_names(beside), locale), locale)
+        parts = [conclusion if beside.repetition else "", warnings, differing, figures, charts]
     link = f'<span data-compare="{escape(",".join(ids))}"></span>'
     return f'<section class="beside">{link}' + "".join(parts) + "</section>"
+
+
+def _charts(figures: dict[str, Chart], locale: Locale) -> str:
+    """The first ones in sight, the rest folded."""
+    drawn = [svg(figure) for figure in figures.values()]
+    rest = "".join(drawn[IN_SIGHT:])
+    summary = escape(say("beside.more_charts", locale, count=len(drawn) - IN_SIGHT))
+    more = f'<details><summary>{summary}</summary><div class="overlaid">{rest}</div></details>' if rest else ""
+    return f'<div class="overlaid">{"".join(drawn[:IN_SIGHT])}</div>{more}'
 
 
 def _run(host: Host, saved_id: str) -> Run:
@@ -42,9 +56,12 @@ def _run(host: Host, saved_id: str) -> Run:
 
 
 def _in_words(key: str, locale: Locale) -> str:
-    """A side's setting as its card calls it, after the side's letter."""
-    letter, _, setting = key.partition(".")
-    return f"{letter} · {name_of(setting, locale)}" if len(letter) == 1 else key
+    """What a run ran on in words, and a side's setting as its card calls it, after the side's letter."""
+    group, _, name = key.partition(".")
+    words = texts.name_of(name, locale)
+    if len(group) > 1:
+        return words if group == "machine" else key
+    return f"{group} · {name_of(name, locale) if words == name else words}"
 
 
 def _table(table: Table) -> str:
