@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-import pytest
 from support.paths import ROOT
 
 LAYERS = (
@@ -36,84 +36,94 @@ def layer(name: str) -> int:
     return found[0]
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Full names of everything imported, relative imports resolved; also inside functions and TYPE_CHECKING."""
     package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names: set[str] = set()
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return frozenset(names)
 
 
-def calls(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
+@cache
+def calls(path: Path) -> frozenset[str]:
+    return frozenset(ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
 
 
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+def outside(*parts: str) -> list[Path]:
+    return [path for path in FILES if part(path) not in parts]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_no_import_from_above(path: Path) -> None:
-    if path == ROOT / "playground" / "__init__.py":
-        assert not [name for name in imports(path) if name.startswith("playground")]
-        return
-    own = layer(part(path))
-    for name in imports(path):
-        pieces = name.split(".")
-        if pieces[0] == "playground" and len(pieces) > 1:
-            assert layer(pieces[1]) <= own, f"{name_of(path)} imports {name}"
-        assert pieces[0] != "app"
+def importing(paths: Iterable[Path], *modules: str) -> list[str]:
+    """What these files import of the modules, as sentences."""
+    beginnings = tuple(f"{module}." for module in modules)
+    return [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in paths
+        for name in imports(path)
+        if f"{name}.".startswith(beginnings)
+    ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_only_the_page_knows_gradio(path: Path) -> None:
-    if part(path) != "ui":
-        assert not [name for name in imports(path) if name.split(".")[0] == "gradio"]
+def test_no_import_from_above() -> None:
+    top = ROOT / "playground" / "__init__.py"
+    assert importing([top], "playground") == []
+    for number, names in enumerate(LAYERS):
+        above = {f"playground.{name}" for higher in LAYERS[number + 1 :] for name in higher} | {"app"}
+        files = [path for path in FILES if path != top and layer(part(path)) == number]
+        assert {part(path) for path in files} == names
+        assert importing(files, *above) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_only_one_module_starts_processes(path: Path) -> None:
-    if part(path) in ("processes", "guard"):
-        return
-    for call in calls(path):
-        module, _, function = call.rpartition(".")
-        assert not (module in ("os", "subprocess") and STARTERS.fullmatch(function)), call
-        assert "create_subprocess" not in function, call
-    banned = {"multiprocessing", "pty"}
-    assert not [name for name in imports(path) if name.split(".")[0] in banned]
-    assert not [name for name in imports(path) if name in ("subprocess.Popen", "subprocess.run", "os.fork")]
+def test_only_the_page_knows_gradio() -> None:
+    assert importing(outside("ui"), "gradio") == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_only_the_store_knows_sql(path: Path) -> None:
-    if part(path) == "store":
-        return
-    assert not [name for name in imports(path) if name.split(".")[0] in ("sqlite3", "sqlite_utils")]
+def test_only_one_module_starts_processes() -> None:
+    files = outside("processes", "guard")
+    banned = ("multiprocessing", "pty", "subprocess.Popen", "subprocess.run", "os.fork")
+    assert importing(files, *banned) == []
+    for path in files:
+        for call in calls(path):
+            module, _, function = call.rpartition(".")
+            starts = module in ("os", "subprocess") and STARTERS.fullmatch(function)
+            assert not starts, f"{path} calls {call}"
+            assert "create_subprocess" not in function, f"{path} calls {call}"
+
+
+def test_only_the_store_knows_sql() -> None:
+    files = outside("store")
+    assert importing(files, "sqlite3", "sqlite_utils") == []
     statement = re.compile(
         r"\s*(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA) ?", re.S
     )
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert not statement.match(node.value), node.value
+    for path in files:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not statement.match(node.value), f"{path}: {node.value}"
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if part(path) == "domain"], ids=name_of)
-def test_the_domain_is_pure(path: Path) -> None:
+def test_the_domain_is_pure() -> None:
     """No I/O, no clock: what it computes depends on what it is given."""
-    banned = {"asyncio", "os", "pathlib", "socket", "subprocess", "time", "datetime", "random", "httpx", "logging"}
-    assert not [name for name in imports(path) if name.split(".")[0] in banned]
-    assert "open" not in set(calls(path))
+    files = [path for path in FILES if part(path) == "domain"]
+    banned = ("asyncio", "os", "pathlib", "socket", "subprocess", "time", "datetime", "random", "httpx", "logging")
+    assert importing(files, *banned) == []
+    assert [path for path in files if "open" in calls(path)] == []
 
 
 def test_a_wrong_import_would_be_seen() -> None:
     """The reader of imports itself: relative ones are resolved against the file's package."""
-    found = set(imports(ROOT / "playground" / "engine" / "command.py"))
-    assert "playground.domain.errors.InvalidInput" in found
-    assert "playground.engine.devices.Placement" in found
-    assert "subprocess" in set(imports(ROOT / "playground" / "processes.py"))
+    names = imports(ROOT / "playground" / "engine" / "command.py")
+    assert {"playground.domain.errors.InvalidInput", "playground.engine.devices.Placement"} <= names
+    assert "subprocess" in imports(ROOT / "playground" / "processes.py")
