@@ -17,7 +17,7 @@ from playground.report.engine_path import path_line
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
-from playground.report.side_summary import limitations, race_figures, readable
+from playground.report.side_summary import limitations, race_figures, readable, start_text
 from playground.report.tables import errors
 
 UNITS: dict[Objective, str] = {"tpot": "ms", "ttft": "ms", "throughput": "tokens/s", "goodput": "requests/s"}
@@ -29,15 +29,7 @@ def print_run(run: Run) -> None:
     for turn in run.workload.conversation if run.measurement is None else ():
         print(f"{turn.role}: {turn.content}")
     for side in run.sides:
-        lines = [side.command, *([path_line(side.path)] if side.path is not None else [])]
-        print(f"\n== {side.label} ({side.placement or '-'}) ==", *filter(None, lines), sep="\n")
-        if run.measurement is None:
-            _print_race(side)
-        else:
-            print_figures(side_figures(side, run.measurement.limits))
-            print_lines(errors(side.requests))
-        for known in limitations(side, run.workload.sampling):
-            print(say_message(known))
+        _print_side(run, side)
     print()
     for line in round_lines(run):
         print(line)
@@ -50,6 +42,18 @@ def print_run(run: Run) -> None:
         print(say("race.contended"))
     for finding in findings(run):
         print("-", *(say_message(sentence) for sentence in finding.sentences))
+
+
+def _print_side(run: Run, side: SideRecord) -> None:
+    lines = [side.command, start_text(side), path_line(side.path) if side.path is not None else None]
+    print(f"\n== {side.label} ({side.placement or '-'}) ==", *filter(None, lines), sep="\n")
+    if run.measurement is None:
+        _print_race(side)
+    else:
+        print_figures(side_figures(side, run.measurement.limits))
+        print_lines(errors(side.requests))
+    for known in limitations(side, run.workload.sampling):
+        print(say_message(known))
 
 
 def remedy_lines(run: Run) -> list[str]:

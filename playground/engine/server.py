@@ -15,9 +15,10 @@ import httpx
 from playground import private_files
 from playground.domain.errors import EngineFailed, InvalidInput
 from playground.domain.record.engine_path import EnginePath
+from playground.domain.record.run import StartStage
 from playground.engine.failures.diagnosis import diagnose, hung
 from playground.engine.failures.log_lines import LONGEST_LINE
-from playground.engine.failures.stages import later, stage_of
+from playground.engine.failures.stages import StageSeconds, later, stage_of
 from playground.processes import Guarded, quiet_environment
 from playground.workers import RUNS
 
@@ -80,6 +81,7 @@ class Engine:
     stage: str = "waiting"
     started_at: float = field(default_factory=time.monotonic)
     ready_after_s: float | None = None
+    stages: tuple[StartStage, ...] = ()
     path: EnginePath | None = None
     warm: bool = False
     _stage_since: float = field(default_factory=time.monotonic)
@@ -103,13 +105,14 @@ class Engine:
         or if the host can't start one."""
         self.started_at = time.monotonic()
         self._process = self._spawn()
-        tail = LogTail(self.log)
+        tail, seconds = LogTail(self.log), StageSeconds(self.started_at)
         self._advance("importing", on_stage)
         try:
             async with asyncio.timeout(timeout_s):
                 while not await self._healthy():
                     await asyncio.sleep(POLL_S)
                     for line in tail.read():
+                        seconds.read(line, time.monotonic())
                         if (stage := stage_of(line)) is not None:
                             self._advance(stage, on_stage)
                     if (code := self._process.exit_code) is not None:
@@ -122,7 +125,8 @@ class Engine:
         except BaseException:
             await self.stop(START_GRACE_S)
             raise
-        self.ready_after_s = time.monotonic() - self.started_at
+        now = time.monotonic()
+        self.ready_after_s, self.stages = now - self.started_at, seconds.ended(now)
         self.path = await RUNS.run(path_log.read, self.log, await telemetry.read_page(self.client) or "")
         self._advance("ready", on_stage)
 

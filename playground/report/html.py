@@ -18,7 +18,7 @@ from .conclusions import conclusions
 from .engine_path import path_html
 from .figures import statistics_heads
 from .findings import findings
-from .side_summary import limitations, race_figures, readable
+from .side_summary import limitations, race_figures, readable, start_text
 from .sweep import conclusions_of
 from .sweep_table import point_table
 from .tables import errors, tables
@@ -139,6 +139,8 @@ def _findings(run: Run, locale: Locale) -> Iterable[str]:
 def _head(run: Run, side: SideRecord, locale: Locale) -> Iterable[str]:
     yield f"<h2>{escape(side.label)}</h2><p><code>{escape(side.command)}</code></p>"
     yield from _problem(side.problem, locale)
+    if text := start_text(side, locale):
+        yield f"<p>{escape(text)}</p>"
     for known in limitations(side, run.workload.sampling):
         yield f"<p>{escape(say_message(known, locale))}</p>"
     yield path_html(side.path, (), locale)

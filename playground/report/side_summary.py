@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from playground.domain.message import Message
 from playground.domain.record.metrics import (
     Acceptance,
@@ -10,12 +12,14 @@ from playground.domain.record.metrics import (
     request_figures,
     side_figures,
 )
-from playground.domain.record.run import SideRecord
+from playground.domain.record.run import SideRecord, StartStage
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.domain.spec.workload import Sampling
 from playground.i18n import Locale, say
 
 from .figures import RACE
+
+LEAST_STAGE_S = 0.5
 
 
 def race_figures(side: SideRecord, locale: Locale = "en") -> list[tuple[str, str, str]]:
@@ -62,6 +66,23 @@ def limitations(side: SideRecord, sampling: Sampling) -> list[Message]:
     if refused := [name for name in names if name != "ignore_eos" or sampling.ignore_eos]:
         messages.append(Message("side.refused", {"names": ", ".join(refused)}))
     return messages
+
+
+def stages_text(stages: Iterable[StartStage], locale: Locale = "en") -> str:
+    """Stages of a start with their seconds, those too short to matter left out."""
+    return ", ".join(
+        say("side.stage", locale, name=say(f"stage.{each.stage}", locale), seconds=each.seconds)
+        for each in stages
+        if each.seconds >= LEAST_STAGE_S
+    )
+
+
+def start_text(side: SideRecord, locale: Locale = "en") -> str | None:
+    """Where the time of its engine's start went; None if none was started."""
+    if not side.start:
+        return None
+    total_s = sum(each.seconds for each in side.start)
+    return say("side.start", locale, seconds=total_s, stages=stages_text(side.start, locale))
 
 
 def readable(side: SideRecord, answer: str, locale: Locale = "en") -> str:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-from playground.domain.record.run import Run
+from playground.domain.record.run import Run, StartStage
 
 Phase = Literal[
     "waiting",
@@ -26,16 +26,20 @@ EXAMINING: tuple[Phase, ...] = ("checking", "scoring", "evaluating")
 
 @dataclass
 class RunProgress:
-    """The start of one side. `stage` is a message id's last part under `stage.`; `since` is monotonic."""
+    """The start of one side. `stage` is a message id's last part under `stage.`; `since` is monotonic; `passed`:
+    the stages before."""
 
     stage: str = "waiting"
     since: float = field(default_factory=time.monotonic)
     fraction: float | None = None
     ready_after_s: float | None = None
+    passed: list[StartStage] = field(default_factory=list)
 
     def advance(self, stage: str, fraction: float | None = None) -> None:
         if stage != self.stage:
-            self.since = time.monotonic()
+            now = time.monotonic()
+            self.passed.append(StartStage(self.stage, now - self.since))
+            self.since = now
         self.stage, self.fraction = stage, fraction
 
 

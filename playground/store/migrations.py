@@ -245,3 +245,9 @@ def earlier(db: Database) -> None:
 def path(db: Database) -> None:
     """What each side's engine says of how it works."""
     db.table("sides").add_column("path", str)
+
+
+@migrations(name="015_start")
+def start(db: Database) -> None:
+    """The stages of each engine's start, with their seconds."""
+    db.table("sides").add_column("start", str)

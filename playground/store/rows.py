@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.engine_path import EnginePath
-from playground.domain.record.run import Mode, Run, SideRecord, Status, Trial
+from playground.domain.record.run import Mode, Run, SideRecord, StartStage, Status, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.case import Case
 from playground.domain.spec.load_profile import LoadProfile
@@ -123,6 +123,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "contended": side.contended,
         "profile": side.profile.model_dump_json() if side.profile else None,
         "ready_after_s": side.ready_after_s,
+        "start": _dump({each.stage: each.seconds for each in side.start}) if side.start else None,
         "path": _dump(_known(asdict(side.path))) if side.path else None,
         "missing": _dump(side.missing),
         "problem": message_text(side.problem),
@@ -218,6 +219,7 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         contended=bool(row["contended"]),
         profile=PROFILE.validate_json(row["profile"]) if row["profile"] else None,
         ready_after_s=row["ready_after_s"],
+        start=tuple(StartStage(*each) for each in (_load(row.get("start")) or {}).items()),
         path=PATH.validate_json(row["path"]) if row.get("path") else None,
         missing=tuple(_load(row["missing"]) or ()),
         trials=trials,

@@ -151,6 +151,7 @@ async def test_stages_are_told(pool: Pool, config: Config) -> None:
     assert told[0] == (0, "importing")
     assert told[-1] == (0, "ready")
     assert engine.ready_after_s is not None
+    assert sum(each.seconds for each in engine.stages) == pytest.approx(engine.ready_after_s, abs=0.1)
     assert engine.uds.stat().st_mode & 0o170000 == 0o140000
     # Visitors of the machine can't reach in.
     assert engine.uds.parent.stat().st_mode & 0o077 == 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.paths import ROOT
 
-from playground.engine.failures.stages import STAGE_NAMES, STAGES, stage_of
+from playground.engine.failures.stages import MARKS, STAGE_NAMES, STAGES, StageSeconds, stage_of
 from playground.i18n import say
 
 CPU = (
@@ -44,6 +45,38 @@ def test_a_line_and_its_stage(line: str, stage: str | None) -> None:
 def test_stages_come_in_order(log: tuple[tuple[str, str | None], ...]) -> None:
     order = [STAGE_NAMES.index(stage) for _, stage in log if stage]
     assert order == sorted(order)
+
+
+# Lines of real starts, each after the seconds since the engine's process began.
+LOGS = {
+    "cpu-eager": {
+        **{"importing": 27, "configuring": 0, "core_importing": 30, "engine_core": 22, "loading_weights": 5},
+        **{"allocating_kv": 3, "serving": 8},
+    },
+    # A 1.5B shape with a draft, the first engine of an H200: kernels of the sampler are compiled in the trial run.
+    "gpu-cold": {
+        **{"importing": 20, "configuring": 22, "core_importing": 24, "engine_core": 2, "loading_weights": 2},
+        **{"loading_draft": 1, "profiling": 101.74, "compiling": 39.26, "allocating_kv": 1, "warming_up": 0},
+        **{"capturing": 9, "serving": 1},
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "stages"), LOGS.items())
+def test_where_the_seconds_went(name: str, stages: dict[str, float]) -> None:
+    lines = (ROOT / "tests" / "cases" / "starts" / f"{name}.log").read_text(encoding="utf-8").splitlines()
+    seconds = StageSeconds(100.0)
+    for line in lines:
+        at, _, text = line.partition(" ")
+        seconds.read(text, 100.0 + float(at))
+    took = {each.stage: each.seconds for each in seconds.ended(100.0 + float(at))}
+    assert took == pytest.approx(stages)
+    assert sum(took.values()) == pytest.approx(float(at))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in MARKS])
+def test_finer_stages_have_names(name: str) -> None:
+    assert say(f"stage.{name}")
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)

@@ -57,12 +57,20 @@ class Trial:
         return self.summary.requests if self.summary is not None else len(self.requests)
 
 
+@dataclass(frozen=True, slots=True)
+class StartStage:
+    """A stage of an engine's start, by its message id's last part under `stage.`, and how long it took."""
+
+    stage: str
+    seconds: float
+
+
 @dataclass(slots=True)
 class SideRecord:
     """One side of a run. `profile`: how its load was sent, if not as the measurement says. `missing`: what an
     attached endpoint does not know or refuses, by the names of the fields that ask for it. `ready_after_s`: how
-    long its engine took to start; None if it ran already. `path`: what its engine says of how it works. `figures`:
-    only a recording has them, for what its requests no longer tell."""
+    long its engine took to start; None if it ran already; `start`: its stages. `path`: what it says of how it
+    works. `figures`: only a recording has them, for what its requests no longer tell."""
 
     label: str
     settings: SideSettings
@@ -73,6 +81,7 @@ class SideRecord:
     contended: bool = True
     profile: LoadProfile | None = None
     ready_after_s: float | None = None
+    start: tuple[StartStage, ...] = ()
     path: EnginePath | None = None
     missing: tuple[str, ...] = ()
     trials: list[Trial] = field(default_factory=list)

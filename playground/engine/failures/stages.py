@@ -1,10 +1,11 @@
-"""How far an engine's start has got, by its log."""
+"""How far an engine's start has got, and where its seconds went, by its log."""
 
 from __future__ import annotations
 
 import re
 
 from playground.domain.message import Message
+from playground.domain.record.run import StartStage
 
 # The stages of a start, and the log lines that show them. A start never falls back to an earlier stage.
 STAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -39,6 +40,15 @@ STAGE_NAMES = ("waiting", *(name for name, _ in STAGES), "ready")
 # Only for an engine that died after its start, which this line ends: one that runs is ready.
 ANSWERING = "answering"
 STARTED = "Application startup complete"
+# Finer than what a failure needs to know: the core's own imports, and graphs apart from the kernels' warm-up.
+MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("core_importing", re.compile(r"Resolved architecture|Using max model len")),
+    ("profiling", re.compile(r"Initial profiling/warmup run took|Profiling CUDA graph memory")),
+    ("capturing", re.compile(r"Capturing CUDA graph|CUDA graph capture|Graph capturing")),
+    ("serving", re.compile(r"init engine \(profile")),
+)
+# Printed when it is over.
+DYNAMO = re.compile(r"Dynamo bytecode transform time: (\d+(?:\.\d+)?) s")
 
 
 def stage_of(line: str) -> str | None:
@@ -62,3 +72,31 @@ def stage_of_frame(frame: str) -> str | None:
     """The stage in which this frame of a traceback runs, or None."""
     match = FUNCTIONS.search(frame)
     return match.lastgroup if match else None
+
+
+class StageSeconds:
+    """Each stage lasts until a line tells of another one; one that comes again, as for a draft, is added to.
+    Times are monotonic seconds."""
+
+    def __init__(self, began: float) -> None:
+        self._stage, self._since = "importing", began
+        self._seconds: dict[str, float] = {}
+
+    def read(self, line: str, now: float) -> None:
+        """A line that was seen at this time."""
+        marked = next((name for name, pattern in MARKS if pattern.search(line)), None)
+        stage = marked or stage_of(line)
+        # Its workers print "Using max model len" of a draft once more.
+        if stage is None or (stage == "core_importing" and "engine_core" in (self._stage, *self._seconds)):
+            return
+        took = DYNAMO.search(line)
+        self._enter(stage, max(self._since, now - float(took[1])) if took else now)
+
+    def ended(self, now: float) -> tuple[StartStage, ...]:
+        """The stages in their order, if the start is over at this time."""
+        self._enter("ready", now)
+        return tuple(StartStage(name, round(seconds, 2)) for name, seconds in self._seconds.items())
+
+    def _enter(self, stage: str, at: float) -> None:
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + at - self._since
+        self._stage, self._since = stage, at

@@ -112,6 +112,8 @@ class SideDocument(TypedDict):
     label: str
     settings: SettingsDocument
     runtime: RuntimeDocument
+    start: NotRequired[dict[str, NotNegative]]
+    """Stage of its engine's start -> seconds, in order. Absent where it ran already."""
     path: NotRequired[Annotated[dict[str, Any], dumped(EnginePath)]]
     """How its engine says that it works, null where it does not. Absent where none was asked."""
     command: str | None
@@ -237,6 +239,8 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:
         "problem": message_document(side.problem, locale),
         "remedy": _remedy(run, side, locale),
     }
+    if side.start:
+        document["start"] = {each.stage: each.seconds for each in side.start}
     if side.path is not None:
         document["path"] = asdict(side.path)
     return document

@@ -170,7 +170,8 @@ async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) 
             progress.advance("given_up")
         else:
             progress.ready_after_s = outcome.ready_after_s
-            side.ready_after_s = None if request.name in reused else outcome.ready_after_s
+            if request.name not in reused:
+                side.ready_after_s, side.start = outcome.ready_after_s, outcome.stages
             side.path = outcome.path
             engines[index] = outcome
     if live.run.problem is not None:

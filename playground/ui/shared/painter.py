@@ -24,7 +24,7 @@ from playground.report.charts.chart import COLOURS
 from playground.report.engine_path import path_html
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
-from playground.report.side_summary import limitations
+from playground.report.side_summary import limitations, stages_text, start_text
 from playground.runs.comparison import Comparison
 
 from .deploy import deploy_html
@@ -147,8 +147,10 @@ class Painter:
         name = say(f"stage.{progress.stage}", self._locale)
         if progress.stage == "ready":
             return name, None
-        elapsed = say("race.elapsed", self._locale, seconds=now - progress.since)
-        return f"{name} · {elapsed}", progress.fraction
+        parts = [name, say("race.elapsed", self._locale, seconds=now - progress.since)]
+        if passed := stages_text(progress.passed, self._locale):
+            parts.append(say("race.passed", self._locale, stages=passed))
+        return " · ".join(parts), progress.fraction
 
     def _side(self, index: int) -> dict[str, Any]:
         """The side's label, its method and its colour."""
@@ -198,6 +200,8 @@ class Painter:
                 rows[-1] = (rows[-1][0], f"{rows[-1][1]}, {_listed(run.measurement.limits)}")
         rows.append((say("ui.sampling_used", locale), _listed(run.workload.sampling)))
         rows += [(side.label, _settings(side, locale)) for side in run.sides]
+        starts = [(side.label, start_text(side, locale)) for side in run.sides]
+        rows += [(say("side.start_of", locale, label=label), text) for label, text in starts if text]
         if run.preset:
             rows.append((say("ui.preset", locale), run.preset))
         return rows
