@@ -11,7 +11,7 @@ import gradio as gr
 from playground import presets
 from playground.domain.errors import PlaygroundError
 from playground.engine import devices
-from playground.i18n import Locale, say
+from playground.i18n import LOCALES, Locale, say
 from playground.runs.host import Host
 from playground.store import READERS
 from playground.ui.shared.field_names import knob_texts
@@ -103,10 +103,14 @@ def _header(machine: devices.Machine, locale: Locale) -> str:
         where = say("ui.host_cpu", locale, cpu=machine.cpu, cores=len(machine.cores), gib=gib)
     texts = json.dumps(knob_texts(locale), ensure_ascii=False)
     title, subtitle = say("ui.title", locale), say("ui.subtitle", locale)
+    other = next(locale_ for locale_ in LOCALES if locale_ != locale)
+    language = escape(say("ui.this_language", other))
     enter, leave = (escape(say(f"ui.present_{what}", locale)) for what in ("enter", "leave"))
     return (
-        f'<div class="page-head"><button type="button" class="present"><span class="enter">{enter}</span>'
-        f'<span class="leave">{leave}</span></button><h1>{escape(title)}</h1>'
+        f'<div class="page-head"><div class="page-buttons"><button type="button" lang="{other}" '
+        f'data-language="{other}">{language}</button>'
+        f'<button type="button" class="present"><span class="enter">{enter}</span>'
+        f'<span class="leave">{leave}</span></button></div><h1>{escape(title)}</h1>'
         f'<p class="host-line">{escape(subtitle)} <span class="where">{escape(where)}</span></p></div>'
         # Read by the knobs' script, once for all sides.
         f'<template id="knob-texts" data-texts="{escape(texts)}"></template>'

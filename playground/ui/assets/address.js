@@ -6,8 +6,10 @@ function queryOf(values) {
 }
 
 function addressOf(name, value, more = {}) {
-  // Made anew: what else stands in the address is nobody else's affair.
-  return `${location.origin}${location.pathname}?${queryOf({[name]: value, ...more}).join('&')}`;
+  // Made anew: of what else stands in the address, only the language is somebody else's affair.
+  const lang = new URLSearchParams(location.search).get('lang');
+  const query = queryOf({[name]: value, ...more, ...(lang && {lang})});
+  return `${location.origin}${location.pathname}?${query.join('&')}`;
 }
 
 // A reload comes back to what is shown; without a name, to the page as it begins.

@@ -11,10 +11,11 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from playground.domain.errors import PlaygroundError
-from playground.i18n import Locale, locale_of, say_message
+from playground.i18n import Locale, say_message
 from playground.runs.host import Host
 from playground.store import READERS
 from playground.ui.shared.form_origin import stored
+from playground.ui.shared.labels import locale_by
 
 from . import feeds
 from .channel import END, Channels, event
@@ -32,7 +33,7 @@ def routes(host: Host) -> list[BaseRoute]:
     replays = Replays(host)
 
     async def live(request: Request) -> StreamingResponse:
-        locale = locale_of(request.headers.get("accept-language"))
+        locale = locale_by(request.headers)
         events = _events(host, channels, request.path_params["record_id"], locale)
         return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
 

@@ -7,7 +7,8 @@ import math
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 
-from playground.i18n import locale_of, say
+from playground.i18n import say
+from playground.ui.shared.labels import locale_by
 
 
 class Refused(Exception):
@@ -21,7 +22,7 @@ class Refused(Exception):
 
     def answer(self, request: HTTPConnection) -> PlainTextResponse:
         """Closes the connection: more of the request may still be on its way."""
-        sentence = say(f"gate.{self.reason}", locale_of(request.headers.get("accept-language")))
+        sentence = say(f"gate.{self.reason}", locale_by(request.headers))
         headers = {"connection": "close"}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(math.ceil(self.retry_after_s))

@@ -86,7 +86,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         cookies = (f"access-token{kind}-{mounted.cookie_id}" for kind in ("", "-unsecure"))
         return mounted.auth is None or any(request.cookies.get(name) in mounted.tokens for name in cookies)
 
-    return Gate(FrontPage(site, is_known), host.config, is_known)
+    return Gate(FrontPage(site, is_known, view.asset("language.js")), host.config, is_known)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

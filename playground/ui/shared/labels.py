@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import cast
+
 import gradio as gr
 from gradio.i18n import I18nData
 
 from playground.i18n import LOCALES, Locale, locale_of, say
+
+# Set by assets/language.js.
+COOKIE = re.compile(rf"(?:^|;\s*)playground-language=({'|'.join(LOCALES)})(?:;|$)")
 
 # The messages that were passed to `sentence`; the page sends only these.
 I18N = gr.I18n(**{locale: {} for locale in LOCALES})
@@ -26,4 +33,10 @@ def label(name: str) -> I18nData:
 
 def visitor_locale(request: gr.Request | None) -> Locale:
     """The visitor's language, for what the server itself renders."""
-    return locale_of(request.headers.get("accept-language") if request else None)
+    return locale_by(request.headers if request else {})
+
+
+def locale_by(headers: Mapping[str, str]) -> Locale:
+    """The language that the visitor has chosen on the page, else the browser's."""
+    chosen = COOKIE.search(headers.get("cookie", ""))
+    return cast(Locale, chosen[1]) if chosen else locale_of(headers.get("accept-language"))

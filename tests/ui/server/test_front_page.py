@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from playground.ui.server import front_page
@@ -48,6 +48,18 @@ async def test_a_hundred_at_once() -> None:
         assert (await client.get("/", headers={"cookie": "known=1"})).text == "page/ True"
         assert (await client.get("/", headers={"host": "other"})).text == "other/ False"
         assert site.made == 3
+
+
+async def test_its_script_comes_first_however_the_page_is_packed() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await HTMLResponse("<html><head><title>x</title></head></html>")(scope, receive, send)
+
+    page = FrontPage(app, is_known, "begin()")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(page), base_url="http://page") as client:
+        for packing in ("br", "identity"):
+            answer = await client.get("/", headers={"accept-encoding": packing})
+            assert answer.text.startswith("<html><head>\n<script>begin()</script><title>")
+            assert answer.headers.get("content-encoding", "identity") == packing
 
 
 async def test_a_query_makes_no_other_page() -> None:
