@@ -44,7 +44,7 @@ function show(text) {
     head.appendChild(cell);
   });
   if (value.compare) {
-    head.appendChild(document.createElement('th'));
+    head.appendChild(document.createElement('td'));
     table.createCaption().appendChild(chooser(table, value.compare));
   }
   const body = table.createTBody();

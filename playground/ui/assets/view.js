@@ -54,7 +54,7 @@ function build(value) {
     const box = make(root, 'section', 'pane');
     box.style.setProperty('--side', side.colour);
     const head = make(box, 'header');
-    make(head, 'h3', 'side', side.label);
+    make(head, 'h3', 'side', side.label).ariaLevel = '2';
     make(head, 'span', 'badge', side.method);
     const place = make(head, 'span', 'badge');
     const stage = make(box, 'div', 'stage');
@@ -102,7 +102,7 @@ function showProblem(pane, index, problem) {
 
 function clear() {
   build({run: null, sides: []});
-  for (const name of ['.headline', '.verdict', '.note']) put(element.querySelector(name), '');
+  for (const name of ['.headline', '.spoken', '.verdict', '.note']) put(element.querySelector(name), '');
   for (const name of ['.asked', '.all-figures', '.key-figures']) element.querySelector(name).hidden = true;
   verdict = '';
   showFindings(null);
@@ -113,6 +113,8 @@ function show(text) {
   const value = JSON.parse(text);
   if (value.run !== run || value.sides.length !== panes.length) build(value);
   put(element.querySelector('.headline'), value.headline);
+  // Seconds that go by are not spoken.
+  put(element.querySelector('.spoken'), value.headline.split(' · ')[0]);
   put(element.querySelector('.note'), value.note);
   showVerdict(value.verdict);
   showFindings(value.findings);

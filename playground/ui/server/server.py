@@ -18,7 +18,7 @@ from playground.runs.host import Host
 from playground.ui.live.route import routes
 from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
-from playground.ui.theme import SIDES_CSS, THEME
+from playground.ui.theme import CSS, THEME
 
 from .connection import Connection, places
 from .front_page import FrontPage
@@ -66,7 +66,7 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         "/",
         auth=host.config.auth,
         i18n=I18N,
-        css=SIDES_CSS,
+        css=CSS,
         css_paths=[view.ASSETS / name for name in ("style.css", "gallery.css", "present.css")],
         theme=THEME,
         run_history=False,
