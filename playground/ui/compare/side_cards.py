@@ -80,7 +80,8 @@ def _card(index: int, side: Side, table: Difference, state: str, locale: Locale)
     listed = [key for key in keys if key in values or key.startswith("knobs.")]
     items = "".join(_item(index, key, values.get(key), key in table, locale) for key in listed)
     return (
-        f'<section style="--side:{COLOURS[index]}"><header><h3 aria-level="2">{_title(index, side.label)}</h3>{state}</header>'
+        f'<section style="--side:{COLOURS[index]}">'
+        f'<header><h3 aria-level="2">{_title(index, side.label)}</h3>{state}</header>'
         f'<div class="items">{items}</div></section>'
     )
 

@@ -38,7 +38,7 @@ def routes(host: Host) -> list[BaseRoute]:
         return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
 
     async def replay(request: Request) -> JSONResponse:
-        locale = locale_of(request.headers.get("accept-language"))
+        locale = locale_by(request.headers)
         kind, name = request.path_params["kind"], request.path_params["name"]
         try:
             return JSONResponse(await READERS.run(replays.replay, kind, name, locale), headers=HEADERS)

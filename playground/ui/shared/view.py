@@ -28,7 +28,8 @@ PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 # The answer first, then what the sides wrote and the figures that matter; the rest is folded.
 PANES = """
 <section class="result">
-<p class="headline"></p><p class="spoken" role="status"></p><div class="verdict"></div><p class="note"></p></section>
+<p class="headline"></p><p class="spoken" role="status"></p>
+<div class="verdict"></div><p class="note"></p></section>
 <div class="panes"></div><div class="figures key-figures" hidden></div>
 <div class="folds"><details class="findings" hidden></details>
 <details class="all-figures" hidden>
