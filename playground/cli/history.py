@@ -37,7 +37,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     show.set_defaults(verb=_show)
     export = actions.add_parser("export", help=say("cli.history_export"))
     export.add_argument("id")
-    export.add_argument("--format", choices=["json", "csv", "html"], default="json")
+    formats = ["json", "csv", "html", "vllm-bench", "original"]
+    export.add_argument("--format", choices=formats, default="json", help=say("cli.export_format"))
+    export.add_argument("--side", metavar="LABEL", help=say("cli.export_side"))
     export.set_defaults(verb=_export)
 
     beside = actions.add_parser("compare", help=say("cli.history_compare"))
@@ -108,7 +110,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     record = _history().sweep(arguments.id) or _run(arguments.id)
     with readable(record.id):
-        text = exported(record, arguments.format)
+        text = exported(record, arguments.format, side=arguments.side)
     print(text, end="")
     return 0
 

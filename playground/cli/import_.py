@@ -1,19 +1,15 @@
-"""The command line's `import`: a run or sweep that was exported as JSON, here or on another host."""
+"""The command line's `import`: a run or sweep that was saved as JSON, or results of another tool."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 from pathlib import Path
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput, WorkFailed
-from playground.domain.record.run import Run
-from playground.domain.sweep.record import Sweep
+from playground.domain.errors import InvalidInput
 from playground.i18n import say
-from playground.store import History, readable
-from playground.store.transfer import loaded
+from playground.store import History
+from playground.store.transfer import import_file
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,35 +20,13 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    record = _read(arguments.file)
-    history = History(Config.from_environment().db)
-    if history.settings(record.id) is not None:
-        raise InvalidInput("import.there", id=record.id)
-    runs = [point.run for point in record.points] if isinstance(record, Sweep) else [record]
-    for part in runs:
-        if part is not None and history.settings(part.id) is None:
-            history.finish(part)
-    if isinstance(record, Sweep):
-        history.finish_sweep(record)
-    print(record.id)
-    return 0
-
-
-def _read(file: Path) -> Run | Sweep:
+    file: Path = arguments.file
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidInput("import.no_file", file=str(file), detail=error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput("import.not_ours", file=str(file), detail=str(error)[:200]) from error
-    values = document.get("record") if isinstance(document, dict) else None
-    if not isinstance(values, dict):
-        raise InvalidInput("import.no_record", file=str(file))
-    try:
-        with readable(file.name):
-            record = loaded(values)
-            if not re.fullmatch(r"[\w.-]{1,100}", record.id) or record.status == "running":
-                raise ValueError(f"{record.id[:100]!r}, {record.status}")
-    except WorkFailed as error:
-        raise InvalidInput("import.not_ours", file=str(file), detail=error.params["detail"]) from error
-    return record
+    for saved_id in import_file(History(Config.from_environment().db), text, str(file)):
+        print(saved_id)
+    return 0

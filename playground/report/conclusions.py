@@ -32,6 +32,8 @@ class Conclusion:
 def conclusions(run: Run) -> list[Conclusion]:
     """For each other side one sentence and its caveats; then why the rounds ended, whether the answers agree, how
     accurate they are, what of a prompts file was not sent, and whether the preset's claim holds."""
+    if run.mode == "imported":
+        return []
     rounds = rounds_of(run)
     verdicts = run_verdicts(run, rounds)
     # Once the run has ended, drift and failures are findings, which also say what to do.

@@ -70,10 +70,12 @@ class Figure:
             return ["-"] * len(STATISTICS)
         mark = "~" if side.approximate and self.id == "tpot_ms" else ""
         texts = [
-            mark + self.text(getattr(values, column)) if values.n >= LEAST_N.get(column, 1) else "-"
+            mark + self.text(getattr(values, column))
+            if values.n is None or values.n >= LEAST_N.get(column, 1)
+            else "-"
             for column in STATISTICS[:-1]
         ]
-        return [*texts, str(values.n)]
+        return [*texts, whole(values.n)]
 
 
 # In reading order.

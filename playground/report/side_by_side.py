@@ -70,7 +70,8 @@ class SideBySide:
     @property
     def repetition(self) -> bool:
         """Whether all had the same settings and work: only versions and the machine may differ."""
-        return all(RUN_ON.search(item.key) for item in self.differences)
+        ours = all(run.mode != "imported" for run in self.runs)
+        return ours and all(RUN_ON.search(item.key) for item in self.differences)
 
     @property
     def objective(self) -> Objective:
@@ -130,7 +131,7 @@ def _ratios(values: Sequence[float | None], by_rounds: Sequence[Ratio | None]) -
 def _warnings(runs: Sequence[Run], differing: Sequence[Difference]) -> Iterator[Message]:
     """Why the figures can't be compared, or only with care."""
     keys = {difference.key for difference in differing}
-    if "mode" in keys:
+    if {"race", "measured"} <= {run.mode for run in runs}:
         yield Message("beside.modes")
     if keys & MACHINE:
         yield Message("beside.machines")
@@ -138,10 +139,18 @@ def _warnings(runs: Sequence[Run], differing: Sequence[Difference]) -> Iterator[
         yield Message("beside.prompts")
     if any(key.startswith(("workload.sampling.", "measurement.profile.")) for key in keys):
         yield Message("beside.load")
+    tools = dict.fromkeys(side.reported.tool for run in runs for side in run.sides if side.reported is not None)
+    yield from (Message(f"reported.{tool}") for tool in tools)
     for run in runs:
-        if run.status != "done":
-            yield Message("beside.unended", {"id": run.id})
-        if run.measurement is None and any(side.contended for side in run.sides):
-            yield Message("beside.contended", {"id": run.id})
+        yield from _of_run(run)
     if any(run.measurement is None for run in runs):
         yield Message("beside.no_interval")
+
+
+def _of_run(run: Run) -> Iterator[Message]:
+    if run.mode == "imported":
+        yield Message("beside.imported", {"id": run.id, "tool": run.sides[0].placement})
+    if run.status != "done":
+        yield Message("beside.unended", {"id": run.id})
+    if run.measurement is None and any(side.contended for side in run.sides):
+        yield Message("beside.contended", {"id": run.id})

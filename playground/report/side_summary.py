@@ -57,6 +57,8 @@ def race_figures(side: SideRecord, locale: Locale = "en") -> list[tuple[str, str
 
 def limitations(side: SideRecord, sampling: Sampling) -> list[Message]:
     """What a reader must know about the figures of this side."""
+    if side.reported is not None:
+        return [Message(f"reported.{side.reported.tool}")]
     if not isinstance(side.settings, AttachedEndpoint):
         return [Message("side.synthetic")] if side.settings.synthetic else []
     messages = [Message("side.counters_not_read")]

@@ -11,7 +11,7 @@ import filelock
 
 from playground import private_files, processes
 from playground.config import Config
-from playground.domain.errors import PlaygroundError, WorkFailed
+from playground.domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Side
 from playground.domain.spec.measurement import Measurement
@@ -158,7 +158,9 @@ class Host:
 
     def repetition(self, earlier: Run) -> Comparison:
         """The same again, with its settings, prompts and seed; checked likewise. `earlier` with all that was
-        measured."""
+        measured. Raises InvalidInput for a run that another tool measured."""
+        if earlier.mode == "imported":
+            raise InvalidInput("import.no_repeat", id=earlier.id)
         parts = (earlier.settings, earlier.workload, earlier.measurement, earlier.preset)
         comparison = Comparison(self.config, self.pool, self.history, *parts, earlier=earlier)
         comparison.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from playground.domain.foreign.runs import reported_of
 from playground.domain.message import Message
 from playground.domain.record.evidence import (
     AccuracyEvidence,
@@ -15,7 +16,9 @@ from playground.domain.record.evidence import (
     Task,
     TopLogprobs,
 )
+from playground.domain.record.figures import SideFigures
 from playground.domain.record.prompts import PromptsRead, Remark
+from playground.domain.record.reported import Reported
 
 from .messages import message_of, message_text
 
@@ -107,3 +110,13 @@ def prompts_of(text: str) -> PromptsRead:
     return PromptsRead(
         values["read"], values["sampled"], values["seed"], remarks(values["skipped"]), remarks(values["changed"])
     )
+
+
+def reported_row(reported: Reported) -> str:
+    return json.dumps({"tool": reported.tool, "document": reported.document}, ensure_ascii=False)
+
+
+def reported_in(text: str) -> tuple[Reported, SideFigures]:
+    values = json.loads(text)
+    reported, result = reported_of(values["tool"], values["document"])
+    return reported, result.figures

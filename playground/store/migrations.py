@@ -251,3 +251,9 @@ def path(db: Database) -> None:
 def start(db: Database) -> None:
     """The stages of each engine's start, with their seconds."""
     db.table("sides").add_column("start", str)
+
+
+@migrations(name="016_reported")
+def reported(db: Database) -> None:
+    """Results of other tools: the document of each side, as the tool wrote it."""
+    db.table("sides").add_column("reported", str)

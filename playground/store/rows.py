@@ -31,6 +31,8 @@ from .evidence import (
     outputs_row,
     prompts_of,
     prompts_row,
+    reported_in,
+    reported_row,
 )
 from .messages import message_of, message_text
 
@@ -128,6 +130,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "missing": _dump(side.missing),
         "problem": message_text(side.problem),
         "log_tail": _dump(side.log_tail),
+        "reported": reported_row(side.reported) if side.reported else None,
     }
 
 
@@ -199,7 +202,7 @@ def run_of(row: Row, sides: list[SideRecord]) -> Run:
         outputs=outputs_of(row["outputs"]) if row["outputs"] else None,
         accuracy=accuracy_of(row["accuracy"]) if row["accuracy"] else None,
         harness=harness_of(row["harness"]) if row["harness"] else None,
-        prompts=prompts_of(row["prompts"]) if row["prompts"] else None,
+        prompts=prompts_of(row["prompts"]) if row.get("prompts") else None,
         sides=sides,
     )
 
@@ -209,6 +212,8 @@ def settings_of(row: Row) -> SideSettings:
 
 
 def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
+    # Documents of before have no such entry.
+    reported, figures = reported_in(row["reported"]) if row.get("reported") else (None, None)
     return SideRecord(
         label=row["label"],
         settings=settings_of(row),
@@ -226,6 +231,8 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         samples=samples,
         problem=message_of(row["problem"]),
         log_tail=_load(row["log_tail"]) or [],
+        figures=figures,
+        reported=reported,
     )
 
 

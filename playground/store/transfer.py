@@ -1,15 +1,24 @@
-"""A run or sweep as one JSON value, with everything that the history keeps of it, and back."""
+"""A run or sweep as one JSON value, with everything that the history keeps of it, and back; and files that are
+imported: such a value, or another tool's results."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from playground.domain.errors import InvalidInput, WorkFailed
+from playground.domain.foreign.runs import documents, runs_of
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.sweep.record import Sweep
 
 from . import rows
 from .conversations import text_of
+from .history import History
 from .rows import Row
+from .unreadable import LONGEST_DETAIL, readable
+
+# A document of ours has one of these.
+OURS = ("record", "run_id")
 
 
 def dumped(record: Run | Sweep) -> Row:
@@ -65,3 +74,47 @@ def _run(values: Any) -> Run:
         ]
         sides.append(rows.side_of(item["side"], trials, [rows.sample_of(row) for row in item["samples"]]))
     return rows.run_of(values["run"], sides)
+
+
+def import_file(history: History, text: str, name: str) -> list[str]:
+    """Add what the file holds to the history: a run or sweep that was saved as JSON, or the results of another
+    tool. Returns the ids of what is new. Raises InvalidInput, which names the file, if there is nothing to add."""
+    records = _records(text, name)
+    new = [record for record in records if history.settings(record.id) is None]
+    if not new:
+        raise InvalidInput("import.there", id=records[0].id)
+    for record in new:
+        runs = [point.run for point in record.points] if isinstance(record, Sweep) else [record]
+        for run in runs:
+            if run is not None and history.settings(run.id) is None:
+                history.finish(run)
+        if isinstance(record, Sweep):
+            history.finish_sweep(record)
+    return [record.id for record in new]
+
+
+def _records(text: str, name: str) -> list[Run | Sweep]:
+    try:
+        values = list(documents(text))
+        if len(values) == 1 and isinstance(values[0][1], dict) and not values[0][1].keys().isdisjoint(OURS):
+            return [_ours(values[0][1], name)]
+        return [*runs_of(values)]
+    except InvalidInput as error:
+        if error.message_id.startswith("import."):
+            raise
+        raise InvalidInput("import.not_ours", file=name, detail=error.as_message()) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("import.not_ours", file=name, detail=str(error)[:LONGEST_DETAIL]) from error
+
+
+def _ours(document: dict[str, Any], name: str) -> Run | Sweep:
+    if not isinstance(document.get("record"), dict):
+        raise InvalidInput("import.no_record", file=name)
+    try:
+        with readable(name):
+            record = loaded(document["record"])
+            if not re.fullmatch(r"[\w.-]{1,100}", record.id) or record.status == "running":
+                raise ValueError(f"{record.id[:100]!r}, {record.status}")
+    except WorkFailed as error:
+        raise InvalidInput("import.not_ours", file=name, detail=error.params["detail"]) from error
+    return record

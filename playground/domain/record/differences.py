@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,13 +28,27 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
     facts = [dict(_facts(run)) for run in runs]
     keys = dict.fromkeys(key for of_run in facts for key in of_run)
     rows = (Difference(key, tuple(of_run.get(key) for of_run in facts)) for key in keys)
-    return [row for row in rows if len({*row.values}) > 1]
+    # What another tool does not tell may be the same, or not.
+    imported = [run.mode == "imported" for run in runs]
+    return [
+        row
+        for row in rows
+        if len({*row.values}) > 1
+        and not any(map(operator.and_, imported, (value is None for value in row.values)))
+    ]
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     for name in ("mode", "preset", "seed"):
         yield from _flat(name, getattr(run, name))
     yield from _flat("machine", run.machine)
+    if run.mode == "imported":
+        [side] = run.sides
+        assert run.measurement is not None
+        yield from _flat("measurement.profile", run.measurement.profile.model_dump(mode="json"))
+        told = {"label": side.label, "model": side.settings.target, "runtime_version": side.runtime_version}
+        yield from _flat("A", {**told, "placement": side.placement})
+        return
     yield from _flat("workload", run.workload.model_dump(mode="json"))
     if run.measurement is not None:
         yield from _flat("measurement", run.measurement.model_dump(mode="json"))

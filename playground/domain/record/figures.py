@@ -19,14 +19,15 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean and percentiles of one figure; percentiles interpolate linearly between order statistics."""
+    """Mean and percentiles of one figure; percentiles interpolate linearly between order statistics. Only what
+    another tool reports may lack some of them."""
 
     mean: NotNegative
-    p50: NotNegative
-    p90: NotNegative
-    p95: NotNegative
-    p99: NotNegative
-    n: Annotated[int, Field(ge=1)]
+    p50: NotNegative | None
+    p90: NotNegative | None
+    p95: NotNegative | None
+    p99: NotNegative | None
+    n: Annotated[int, Field(ge=1)] | None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Distribution | None:

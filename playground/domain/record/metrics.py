@@ -128,7 +128,7 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
     """Figures over all trials: distributions of all their requests, rates over the sum of the trials' spans. A
-    recording may hold them instead of its requests."""
+    recording may hold them instead of its requests, and an imported run does."""
     if side.figures is not None:
         return side.figures
     return _figures(
@@ -154,7 +154,7 @@ def _figures(
     """Figures of all requests that produced at least one token; errors are counted by kind."""
     traces = [trace for trial in trials for trace in trial]
     per_request = [request_figures(trace) for trace in traces]
-    span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
+    span_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
     # A request that failed before its first token has 0 tokens, not an unknown number.
     streamed = [
         figures for figures, trace in zip(per_request, traces, strict=True) if trace.chunks or not trace.problem
@@ -197,7 +197,7 @@ def _figures(
     )
 
 
-def _span_ms(traces: Sequence[RequestTrace]) -> float | None:
+def duration_ms(traces: Sequence[RequestTrace]) -> float | None:
     """First send to last token, or None if no token arrived."""
     ends = [trace.sent_ms + trace.chunks[-1].ms for trace in traces if trace.chunks]
     if not ends:
@@ -210,7 +210,7 @@ def goodput(trials: Sequence[Sequence[RequestTrace]], limits: Limits) -> float |
 
     0 where none did. None where no token arrived, or where a finished request's figure for a limit is unknown.
     """
-    span_ms = sum(_span_ms(trial) or 0.0 for trial in trials)
+    span_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
     if not span_ms:
         return None
     finished = [trace for trial in trials for trace in trial if trace.ended and trace.problem is None]
@@ -241,7 +241,7 @@ def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits
     per_request = [request_figures(trace) for trace in traces]
     if objective == "throughput":
         counted = _known(figures.output_tokens for figures in per_request)
-        span_ms = _span_ms(traces)
+        span_ms = duration_ms(traces)
         return sum(counted) / span_ms * 1000 if span_ms and len(counted) == len(per_request) else None
     if objective == "tpot":
         values = [figures.tpot_ms for figures in per_request if figures.output_tokens != 1]

@@ -21,9 +21,11 @@ from .engine_path import EnginePath
 from .evidence import AccuracyEvidence, HarnessEvidence, OutputEvidence
 from .figures import SideFigures
 from .prompts import PromptsRead
+from .reported import Reported
 from .traces import RequestTrace
 
-Mode = Literal["race", "measured"]
+# imported: another tool measured it.
+Mode = Literal["race", "measured", "imported"]
 Status = Literal["running", "done", "stopped", "failed", "interrupted"]
 
 
@@ -70,7 +72,7 @@ class SideRecord:
     """One side of a run. `profile`: how its load was sent, if not as the measurement says. `missing`: what an
     attached endpoint does not know or refuses, by the names of the fields that ask for it. `ready_after_s`: how
     long its engine took to start; None if it ran already; `start`: its stages. `path`: what it says of how it
-    works. `figures`: only a recording has them, for what its requests no longer tell."""
+    works. `figures`: only a recording or an imported run has them, for what its requests do not tell."""
 
     label: str
     settings: SideSettings
@@ -89,6 +91,7 @@ class SideRecord:
     problem: Message | None = None
     log_tail: list[str] = field(default_factory=list)
     figures: SideFigures | None = None
+    reported: Reported | None = None
 
     @property
     def lasting_label(self) -> str:

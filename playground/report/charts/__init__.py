@@ -34,6 +34,8 @@ def charts_of(run: Run, locale: Locale) -> dict[str, Chart]:
     """All charts of a run by name, in reading order."""
     if run.measurement is None:
         return race_charts(run, locale)
+    if run.mode == "imported":
+        return {}
     return {**outcomes(run, locale), **over_time(run, locale)}
 
 

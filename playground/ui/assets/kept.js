@@ -1,12 +1,14 @@
 // The buttons for the opened run or sweep. A file comes as text, and the browser saves it: the server keeps none.
 const box = element.querySelector('.kept');
 
-const types = {json: 'application/json', csv: 'text/csv', html: 'text/html'};
+const types = {csv: 'text/csv', html: 'text/html'};
+// What a file's name ends with, where that is not its format.
+const endings = {'vllm-bench': 'vllm-bench.json', original: 'original.json'};
 
 function save(name, form, text) {
   const link = document.createElement('a');
   // Without the byte order mark a spreadsheet does not recognise UTF-8.
-  link.href = URL.createObjectURL(new Blob(form === 'csv' ? ['\ufeff', text] : [text], {type: types[form]}));
+  link.href = URL.createObjectURL(new Blob(form === 'csv' ? ['\ufeff', text] : [text], {type: types[form] ?? 'application/json'}));
   link.download = name;
   link.click();
   // Some browsers fetch the file only after the click.
@@ -78,7 +80,7 @@ function show() {
       try {
         const text = await server.file_text({run, form, locale});
         if (!text) throw new Error();
-        save(`${run}.${form}`, form, text);
+        save(`${run}.${endings[form] ?? form}`, form, text);
         button.textContent = texts[form];
       } catch {
         button.textContent = texts.failed;

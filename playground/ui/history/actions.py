@@ -46,11 +46,11 @@ def wire(
     async def load(event: gr.EventData, request: gr.Request) -> Any:
         try:
             record = await READERS.run(settings_of, host, str(event.run))
+            if record is None:
+                return gr.skip()
+            return filling(record, host, machine, tabs, compare, sweeps, visitor_locale(request))
         except PlaygroundError as error:
             return {problem: alert(error, visitor_locale(request))}
-        if record is None:
-            return gr.skip()
-        return filling(record, host, machine, tabs, compare, sweeps, visitor_locale(request))
 
     async def repeat(event: gr.EventData, request: gr.Request) -> Any:
         """From the record, not from the form, which may lack what this host does not allow on the page."""

@@ -81,7 +81,9 @@ def settings_of(host: Host, run_id: str) -> Run | Sweep | None:
 
 def as_preset(record: Run | Sweep) -> Preset:
     """What it was started from: the shipped preset if that is unchanged, else a preset with the record's settings
-    and id."""
+    and id. Raises InvalidInput for a run that another tool measured."""
+    if isinstance(record, Run) and record.mode == "imported":
+        raise InvalidInput("import.no_repeat", id=record.id)
     shipped = presets.load(record.preset) if record.preset and presets.exists(record.preset) else None
     if isinstance(record, Sweep):
         case, plan = record.case, record.plan

@@ -56,9 +56,8 @@ class MeasuredPainter(Painter):
             self._rounds = done
             self._conclusions = conclusions(run) if done else []
             self._answer = self._verdict() if done else ""
-            self._table = (
-                self._tables() if any(trial.sent for side in run.sides for trial in side.trials) else None
-            )
+            has_figures = any(side.reported or any(trial.sent for trial in side.trials) for side in run.sides)
+            self._table = self._tables() if has_figures else None
         return {
             "headline": self._headline(),
             "verdict": self._answer,

@@ -83,7 +83,9 @@ class Painter:
 
     def _drawn(self) -> bool:
         """Whether there is anything for a chart to show."""
-        return any(side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides)
+        return self._run.mode == "imported" or any(
+            side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides
+        )
 
     def _folds(self, index: int) -> str:
         """Below the side: how its engine works, and what starts it elsewhere."""
@@ -186,6 +188,10 @@ class Painter:
         """The prompts and the settings of the run, for a reader who opens it later."""
         run, locale = self._run, self._locale
         rows: list[tuple[str, str]] = []
+        if run.mode == "imported":
+            assert run.measurement is not None
+            load = (say("measure.load", locale), _named(run.measurement.profile, locale))
+            return [load, *((side.label, side.settings.target) for side in run.sides)]
         if run.measurement is None or run.measurement.prompts is None:
             rows += [(turn.role, turn.content) for turn in run.workload.conversation]
         elif isinstance(run.measurement.prompts, str):
@@ -237,6 +243,8 @@ def _settings(side: SideRecord, locale: Locale) -> str:
 
 def _method(side: SideRecord, locale: Locale) -> str:
     """The speculation method, with how many tokens it drafts."""
+    if side.reported is not None:
+        return say("race.mode_imported", locale)
     if isinstance(side.settings, AttachedEndpoint):
         return say("side.attached", locale)
     speculation = side.settings.speculation.model_dump()

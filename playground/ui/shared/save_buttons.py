@@ -13,7 +13,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say
-from playground.report.export import Format, exported
+from playground.report.export import Format, exported, formats_of
 from playground.runs.host import Host
 from playground.store import READERS, WRITERS, Result, readable
 
@@ -74,12 +74,16 @@ def build(host: Host, elem_id: str) -> gr.HTML:
 def offers(record: Run | Sweep, locale: Locale, *, load: bool, result: Result | None = None) -> str:
     """The component's value. `load`: offer its address, to repeat it, and to load the settings. `result`: what
     people have added, if they can."""
-    names = [*FORMATS, "saving", "failed", *(("link", "copied", "load") if load else ())]
+    formats = formats_of(record)
+    names = [*formats, "saving", "failed", *(("link", "copied") if load else ())]
+    # What another tool measured can't be run again.
+    repeatable = load and not (isinstance(record, Run) and record.mode == "imported")
+    names += ["load"] if repeatable else []
     names += ["star", "starred", "tags", "note", "delete", "deleted", "undo"] if result else []
     texts = {name: say(f"kept.{name}", locale) for name in names}
-    if load and isinstance(record, Run) and record.status != "running":
+    if repeatable and isinstance(record, Run) and record.status != "running":
         texts["again"] = say(f"kept.again_{record.mode}", locale)
     kind = "sweep" if isinstance(record, Sweep) else "run"
     values = None if result is None else {"star": result.star, "tags": result.tags, "note": result.note}
-    offered = {"run": record.id, "kind": kind, "locale": locale, "formats": FORMATS, "texts": texts}
+    offered = {"run": record.id, "kind": kind, "locale": locale, "formats": formats, "texts": texts}
     return json.dumps({**offered, "added": values})

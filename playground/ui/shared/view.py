@@ -130,7 +130,7 @@ class Drawer:
     def draw(self) -> str:
         """The charts' value."""
         run, locale = self._run, self._locale
-        if run.mode == "race":
+        if run.mode != "measured":
             drawn = charts.charts_of(run, locale)
             return charts_value(drawn, locale, lead="speed", ended=run.status != "running")
         done = min(sum(trial.complete for trial in side.trials) for side in run.sides)

@@ -1,0 +1,1 @@
+"""Results of other tools, read as runs: `vllm bench serve` and GuideLLM."""
