@@ -45,7 +45,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     if run.mode == "imported":
         [side] = run.sides
         assert run.measurement is not None
-        yield from _flat("measurement.profile", run.measurement.profile.model_dump(mode="json"))
+        yield from _flat("measurement", {"profile": run.measurement.profile.model_dump(mode="json")})
         told = {"label": side.label, "model": side.settings.target, "runtime_version": side.runtime_version}
         yield from _flat("A", {**told, "placement": side.placement})
         return

@@ -80,7 +80,7 @@ def offers(record: Run | Sweep, locale: Locale, *, load: bool, result: Result | 
     repeatable = load and not (isinstance(record, Run) and record.mode == "imported")
     names += ["load"] if repeatable else []
     names += ["star", "starred", "tags", "note", "delete", "deleted", "undo"] if result else []
-    texts = {name: say(f"kept.{name}", locale) for name in names}
+    texts = {name: say(f"kept.{name.replace('-', '_')}", locale) for name in names}
     if repeatable and isinstance(record, Run) and record.status != "running":
         texts["again"] = say(f"kept.again_{record.mode}", locale)
     kind = "sweep" if isinstance(record, Sweep) else "run"
