@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from playground.domain.foreign.runs import reported_of
 from playground.domain.message import Message
 from playground.domain.record.evidence import (
     AccuracyEvidence,
@@ -20,6 +19,7 @@ from playground.domain.record.figures import SideFigures
 from playground.domain.record.prompts import PromptsRead, Remark
 from playground.domain.record.reported import Reported
 
+from .foreign.runs import reported_of
 from .messages import message_of, message_text
 
 

@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from playground.domain.errors import InvalidInput, WorkFailed
-from playground.domain.foreign.runs import documents, runs_of
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.sweep.record import Sweep
 
 from . import rows
 from .conversations import text_of
+from .foreign.runs import documents, runs_of
 from .history import History
 from .rows import Row
 from .unreadable import LONGEST_DETAIL, readable

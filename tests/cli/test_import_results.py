@@ -18,11 +18,11 @@ from support.schema import check
 from playground.cli.main import main
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.domain.foreign.runs import NAMES, documents, runs_of
 from playground.domain.record.metrics import side_figures
 from playground.report.documents.comparison import compare_document
 from playground.report.export import exported
 from playground.store import History
+from playground.store.foreign.runs import NAMES, documents, runs_of
 
 CASES = Path(__file__).parents[1] / "cases" / "results"
 EXPECTED: dict[str, Any] = json.loads((CASES / "expected.json").read_text(encoding="utf-8"))

@@ -15,10 +15,10 @@ from support.measured_run import measured_run
 from support.sweep_run import made_sweep
 
 from playground.domain.errors import InvalidInput
-from playground.domain.foreign.runs import documents, runs_of
 from playground.domain.record.metrics import side_figures
 from playground.report.export import exported, formats_of
 from playground.report.vllm_bench import vllm_bench_text
+from playground.store.foreign.runs import documents, runs_of
 
 
 def results_of(text: str) -> list[dict[str, Any]]:
