@@ -34,6 +34,14 @@ SHAPES: dict[str, dict[str, int | bool]] = {
         "num_key_value_heads": 4,
         "tie_word_embeddings": False,
     },
+    "qwen2.5-1.5b": {
+        "hidden_size": 1536,
+        "intermediate_size": 8960,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 2,
+        "tie_word_embeddings": True,
+    },
     "qwen2.5-0.5b": {
         "hidden_size": 896,
         "intermediate_size": 4864,

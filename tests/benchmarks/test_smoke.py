@@ -78,6 +78,8 @@ def test_a_child_that_dies_by_a_signal_is_told() -> None:
 async def test_start(stand_in: None, capsys: pytest.CaptureFixture[str]) -> None:
     await start.main(pairs=1)
     assert "median ratio" in capsys.readouterr().out
+    await start.main(pairs=0, preset_name="smollm2-ngram")
+    assert "at once / alone, the second time" in capsys.readouterr().out
 
 
 async def test_recording_and_idle_engines(
