@@ -9,6 +9,7 @@ Tests marked `alone` judge times: `make test` runs them in a second call, withou
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -22,6 +23,12 @@ ORDER = (*GROUPS, None)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--alone", choices=("only", "never"), help="which tests that are marked `alone` run")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Importing all files takes longer than the few tests that run alone."""
+    alone = config.getoption("--alone") == "only" and collection_path.match("test_*.py")
+    return True if alone and not _names(collection_path, "alone") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -50,8 +57,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup
 
 @cache
 def _group(file: str) -> str:
-    text = (ROOT / file).read_text(encoding="utf-8")
-    return next((kind for kind in GROUPS if f"pytest.mark.{kind}" in text), file)
+    return next((kind for kind in GROUPS if _names(ROOT / file, kind)), file)
+
+
+def _names(file: Path, kind: str) -> bool:
+    return f"pytest.mark.{kind}" in file.read_text(encoding="utf-8")
 
 
 def _place(item: pytest.Item) -> int:
