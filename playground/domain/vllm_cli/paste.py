@@ -15,14 +15,15 @@ from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.settings import VARIABLES, EngineSettings
 
-from . import documents, programs, python_call, typed_text
+from . import documents, python_call, typed_text
 from .collected import Collected
-from .containers import container_run
 from .notes import LeftOut, Notes
 from .old_names import OLD_NAMES
 from .options import Option, is_option, split
-from .programs import Start
-from .shell import Command, commands, readable_commands, unresolved
+from .shell import programs
+from .shell.commands import Command, commands, readable_commands, unresolved
+from .shell.containers import container_run
+from .shell.programs import Start
 
 # A longer text is no command line.
 LONGEST = 100_000

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from playground.domain.message import Message
 
-from . import option_table
+from .. import option_table
+from ..notes import LeftOut, Notes, shortened
+from .commands import Command, Word, commands
 from .containers import container_run
-from .notes import LeftOut, Notes, shortened
-from .shell import Command, Word, commands
 
 VLLM = re.compile(r"(?:\S*[/\\])?vllm(?:@\S+|\.exe)?|(?:\$\(|`)(?:which|command -v) vllm[)`]")
 PYTHON = re.compile(r"(?:\S*[/\\])?python[\d.]*w?(?:\.exe)?")

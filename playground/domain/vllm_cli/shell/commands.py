@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from playground.domain.errors import InvalidInput
 
-from .notes import Notes, shortened
+from ..notes import Notes, shortened
 
 MOST_FILLED = 100_000
 OPENS = ("if", "for", "while", "until", "case", "select")

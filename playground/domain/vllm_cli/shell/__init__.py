@@ -1,0 +1,1 @@
+"""Shell text -> the commands in it, and the words that one of them gives to vLLM. Nothing is run."""
