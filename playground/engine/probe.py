@@ -36,6 +36,7 @@ def identity() -> dict[str, object]:
     entry = next(
         (name for name, path in zip(ENTRY_POINTS, relative, strict=True) if (folder / path).exists()), None
     )
+    speculation = _text(folder / "config" / "speculative.py")
     openmp = Path(sysconfig.get_path("stdlib")).parents[0] / "libiomp5.so"
     prefix_openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
     return {
@@ -44,7 +45,8 @@ def identity() -> dict[str, object]:
         "entry_point": entry,
         "openmp": next((str(path) for path in (prefix_openmp, openmp) if path.exists()), None),
         "python": sys.version.split()[0],
-        "heterogeneous_vocab": "use_heterogeneous_vocab" in _text(folder / "config" / "speculative.py"),
+        "heterogeneous_vocab": "use_heterogeneous_vocab" in speculation,
+        "schedules": "num_speculative_tokens_per_batch_size" in speculation,
         "bytecode": Path(importlib.util.cache_from_source(str(folder / "__init__.py"))).exists(),
         "arctic_inference": importlib.util.find_spec("arctic_inference") is not None,
     }

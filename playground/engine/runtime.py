@@ -28,6 +28,7 @@ class Runtime:
     """One runtime as probed. `device` is "cpu" or "cuda"; `openmp` is a library to preload on a CPU.
 
     `heterogeneous_vocab`: it can draft with another tokenizer; `arctic_inference`: it can draft by suffixes;
+    `schedules`: it can choose k by the size of the batch;
     `bytecode`: its modules were compiled to bytecode when they were installed.
     """
 
@@ -40,6 +41,7 @@ class Runtime:
     flags: frozenset[str]
     heterogeneous_vocab: bool = False
     arctic_inference: bool = False
+    schedules: bool = False
     bytecode: bool = True
     # Flag -> all that it can be set to, where its parser says so.
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -89,6 +91,7 @@ def probe(config: Config, name: str = DEFAULT) -> Runtime:
         openmp=Path(str(identity["openmp"])) if identity["openmp"] else None,
         heterogeneous_vocab=bool(identity["heterogeneous_vocab"]),
         arctic_inference=bool(identity["arctic_inference"]),
+        schedules=bool(identity["schedules"]),
         bytecode=bool(identity["bytecode"]),
         flags=frozenset(known),
         choices={flag: choices for flag, choices in known.items() if choices},

@@ -15,7 +15,7 @@ import pytest
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
-from playground.domain.spec.settings import EngineSettings, Knobs
+from playground.domain.spec.settings import VARIABLES, EngineSettings, Knobs
 from playground.domain.vllm_cli.owned import FIELDS, REASONS
 from playground.engine import runtime
 from playground.engine.command import check
@@ -49,7 +49,7 @@ def settings(**given: Any) -> EngineSettings:
 
 
 @pytest.mark.parametrize("number", VERSIONS)
-@pytest.mark.parametrize("knob", Knobs.model_fields)
+@pytest.mark.parametrize("knob", [name for name in Knobs.model_fields if name not in VARIABLES])
 def test_every_knob_of_the_form_is_known(number: str, knob: str) -> None:
     known = version(number)
     assert known.knows(f"--{knob.replace('_', '-')}")
@@ -296,7 +296,7 @@ def test_asked_once_a_version(config: Config, monkeypatch: pytest.MonkeyPatch) -
     asked: list[str] = []
     answers: dict[str, dict[str, Any]] = {
         "identity": {"version": "1", "device": "cpu", "entry_point": "e", "openmp": None}
-        | {"heterogeneous_vocab": False, "arctic_inference": False, "bytecode": True},
+        | {"heterogeneous_vocab": False, "arctic_inference": False, "schedules": True, "bytecode": True},
         "flags": {"flags": {"--dtype": ["auto", "half"], "--seed": None}},
     }
 

@@ -69,7 +69,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "ngram_gpu": {},
     "suffix": {"suffix_decoding_min_token_prob": 0.1},
     "eagle": {"model": "owner/head"},
-    "eagle3": {"model": "owner/head", "draft_sample_method": "greedy"},
+    "eagle3": {"model": "owner/head", "draft_sample_method": "greedy", "parallel_drafting": True},
+    "dflash": {"model": "owner/block"},
+    "dspark": {"model": "owner/block", "num_speculative_tokens_per_batch_size": [[1, 8, 3], [9, 64, 0]]},
     "mtp": {"num_speculative_tokens": 1},
 }
 

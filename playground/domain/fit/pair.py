@@ -14,6 +14,7 @@ from playground.domain.spec.workload import Sampling
 
 from .issue import Changes, FitIssue
 from .memory import Model, full_length
+from .path_issues import path_issues
 
 PairVerdict = Literal["works", "works, but", "will not work"]
 
@@ -44,12 +45,14 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The runtime's abilities. `device` is "cpu" or "cuda"; `suffix`: it has arctic-inference."""
+    """The runtime's abilities. `device` is "cpu" or "cuda"; `suffix`: it has arctic-inference; `schedules`: it can
+    choose k by the size of the batch."""
 
     version: str
     device: str
     heterogeneous: bool = True
     suffix: bool = True
+    schedules: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +91,16 @@ def check(
     if method == "off":
         return Pair(method)
     issues = [*_method(settings, target, runtime), *_sampling(sampling)]
+    path = path_issues(settings, runtime.version, runtime.device, schedules=runtime.schedules)
     if draft is None:
-        return Pair(method, tuple(issues))
+        return Pair(method, (*issues, *path))
     equal = _equal_ids(target.tokens, draft.tokens)
     if isinstance(settings.speculation, DraftModel):
         issues += _vocabulary(settings.speculation, target, draft, runtime, equal)
         issues += _writing(target.tokens, draft.tokens)
         issues += _sizes(target.model, draft.model)
     issues += _contexts(settings, target.model, draft.model)
-    return Pair(method, tuple(issues), equal, _ratio(target.model, draft.model))
+    return Pair(method, (*issues, *path), equal, _ratio(target.model, draft.model))
 
 
 def _method(settings: EngineSettings, target: Partner, runtime: Abilities) -> list[FitIssue]:

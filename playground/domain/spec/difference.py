@@ -19,6 +19,8 @@ METHODS = {
     "suffix": "Suffix",
     "eagle": "EAGLE",
     "eagle3": "EAGLE-3",
+    "dflash": "DFlash",
+    "dspark": "DSpark",
     "mtp": "MTP",
 }
 # How many settings besides the speculation a label mentions.

@@ -32,21 +32,26 @@ class Withheld:
         return self.async_scheduling or self.v2_model_runner
 
 
+def unsupported(engine: EngineSettings, version: str) -> Withheld:
+    """What vLLM certainly does not support for this engine's speculation on a GPU."""
+    method, fields = engine.speculation.method, engine.speculation.model_dump()
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    old = release <= OLD
+    v1 = method in V1_ONLY or (old and method in V1_ONLY_026)
+    v1 = v1 or (bool(fields.get("parallel_drafting")) and method not in PARALLEL_V2)
+    v1 = v1 or (release >= NEW and bool(fields.get("use_heterogeneous_vocab")))
+    return Withheld(method in NO_ASYNC or (old and method in NO_ASYNC_026), v1)
+
+
 def withheld(engine: EngineSettings, version: str, device: str) -> Withheld:
     """What this engine certainly lacks that it has with speculation off, where no knob decides it. `device`: "cpu"
     or "cuda"; on a CPU no engine has either."""
-    method = engine.speculation.method
-    if device == "cpu" or method == "off":
+    if device == "cpu":
         return Withheld(False, False)
-    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    old = release <= OLD
-    fields = engine.speculation.model_dump()
-    parallel = bool(fields.get("parallel_drafting")) and method not in PARALLEL_V2
-    v1 = method in V1_ONLY or (old and method in V1_ONLY_026) or parallel
-    v1 = v1 or (release >= NEW and bool(fields.get("use_heterogeneous_vocab")))
+    lacks, knobs = unsupported(engine, version), engine.knobs
     return Withheld(
-        engine.knobs.async_scheduling is None and (method in NO_ASYNC or (old and method in NO_ASYNC_026)),
-        engine.knobs.use_v2_model_runner is None and v1,
+        lacks.async_scheduling and knobs.async_scheduling is None,
+        lacks.v2_model_runner and knobs.use_v2_model_runner is None,
     )
 
 

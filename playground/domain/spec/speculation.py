@@ -81,7 +81,13 @@ class _Drafting(_Speculating):
         return self.model
 
 
-class DraftModel(_Drafting):
+class _Parallel(_Drafting):
+    """A draft that may write its k tokens in one pass, if it was trained to."""
+
+    parallel_drafting: bool | None = None
+
+
+class DraftModel(_Parallel):
     """A smaller model of the same family proposes k tokens; the target verifies them in one step."""
 
     method: Literal["draft_model"] = "draft_model"
@@ -130,10 +136,20 @@ class Suffix(_Speculating):
         return True
 
 
-class Eagle(_Drafting):
+class Eagle(_Parallel):
     """A small head that reads the target's hidden states."""
 
     method: Literal["eagle", "eagle3"] = "eagle3"
+
+
+class BlockDraft(_Drafting):
+    """A head that reads the target's hidden states and writes its k tokens in one pass."""
+
+    method: Literal["dflash", "dspark"] = "dflash"
+
+    @property
+    def needs_gpu(self) -> bool:
+        return self.method == "dspark"
 
 
 class Mtp(_Speculating):
@@ -144,7 +160,9 @@ class Mtp(_Speculating):
     target_layers: ClassVar[bool] = True
 
 
-Speculation = Annotated[SpeculationOff | DraftModel | Ngram | Suffix | Eagle | Mtp, Field(discriminator="method")]
+Speculation = Annotated[
+    SpeculationOff | DraftModel | Ngram | Suffix | Eagle | BlockDraft | Mtp, Field(discriminator="method")
+]
 # Method -> its class, in the order in which a form offers them.
 SPECULATION_METHODS: dict[str, type[_Method]] = {
     method: model for model in get_args(get_args(Speculation)[0]) for method in choices(model, "method") or ()

@@ -142,7 +142,7 @@ def complete(speculation: dict[str, Any]) -> None:
         speculation["method"] = "ngram"
     elif speculation.get("method") in (None, "off"):
         if isinstance(model, str):
-            known = (("eagle-", "eagle"), ("eagle3", "eagle3"))
+            known = (("eagle-", "eagle"), ("eagle3", "eagle3"), ("dflash", "dflash"), ("dspark", "dspark"))
             named = (method for part, method in known if part in model.lower())
             speculation["method"] = next(named, "draft_model")
         elif speculation.keys() & {"prompt_lookup_max", "prompt_lookup_min"}:

@@ -140,6 +140,7 @@ def _check(
         engine.runtime.device,
         engine.runtime.heterogeneous_vocab,
         engine.runtime.arctic_inference,
+        engine.runtime.schedules,
     )
     checked = pair.check(settings, target, draft, abilities, sampling)
     if reason := why or why_draft:

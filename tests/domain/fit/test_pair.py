@@ -14,6 +14,7 @@ from playground.domain.fit.shape import ModelShape
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Sampling
+from playground.i18n import LOCALES, say_message
 
 WORDS = Tokens(
     vocabulary={f"\u0120w{number}": number for number in range(100)},
@@ -71,7 +72,7 @@ def test_same_tokens_padded_to_other_sizes() -> None:
     assert (pair.verdict, certain(pair)) == ("will not work", ["padding"])
     assert (Change("speculation.use_heterogeneous_vocab", True),) in pair.issues[0].remedies
     mended = drafted(partner("0.5b", vocab_size=151_936), use_heterogeneous_vocab=True)
-    assert (mended.verdict, ids(mended)) == ("works", ["heterogeneous_same", "small_draft"])
+    assert (mended.verdict, ids(mended)) == ("works", ["heterogeneous_same", "small_draft", "withheld"])
 
 
 def test_equal_sizes_with_other_tokens() -> None:
@@ -168,3 +169,45 @@ def test_min_p_is_refused_under_speculation() -> None:
     assert certain(checked({"method": "ngram"}, min_p=0.1)) == ["min_p"]
     assert checked({"method": "ngram"}, min_p=0.0).verdict == "works"
     assert checked({"method": "off"}, min_p=0.1).issues == ()
+
+
+SCHEDULE = {"method": "ngram", "num_speculative_tokens_per_batch_size": [[9, 64, 0], [1, 8, 5]]}
+OLD = Abilities("0.26.0", "cuda")
+
+
+@pytest.mark.parametrize(
+    ("speculation", "runtime", "knobs", "found"),
+    [
+        ({"method": "ngram"}, GPU, {"async_scheduling": True}, ["no_async"]),
+        ({"method": "ngram"}, GPU, {"async_scheduling": False}, []),
+        ({"method": "ngram"}, OLD, {"use_v2_model_runner": True, "async_scheduling": False}, ["v1_only"]),
+        ({"method": "ngram"}, GPU, {"use_v2_model_runner": True, "async_scheduling": False}, []),
+        ({"method": "dspark", "model": "d"}, GPU, {"use_v2_model_runner": False}, ["v2_only"]),
+        ({"method": "dspark", "model": "d"}, Abilities("0.32.0", "cpu"), {}, ["method_not_on_cpu"]),
+        ({"method": "ngram"}, Abilities("0.32.0", "cpu"), {"async_scheduling": True}, []),
+        (SCHEDULE, GPU, {"async_scheduling": False}, []),
+        (SCHEDULE, replace(GPU, schedules=False), {"async_scheduling": False}, ["no_schedule"]),
+        ({**SCHEDULE, "num_speculative_tokens_per_batch_size": [[2, 8, 5]]}, GPU, {}, ["schedule_ranges"]),
+        (
+            {**SCHEDULE, "num_speculative_tokens_per_batch_size": [[1, 8, 5], [8, 9, 0]]},
+            GPU,
+            {},
+            ["schedule_ranges"],
+        ),
+    ],
+)
+def test_what_vllm_refuses_of_a_path(
+    speculation: dict[str, Any], runtime: Abilities, knobs: dict[str, Any], found: list[str]
+) -> None:
+    pair = checked(speculation, runtime=runtime, knobs=knobs)
+    assert certain(pair) == found
+    for issue in pair.issues:
+        assert all(say_message(issue.problem, locale) for locale in LOCALES)
+
+
+def test_what_vllm_withholds_is_said_before_the_start() -> None:
+    assert ids(checked({"method": "ngram"}, runtime=OLD)) == ["withheld"]
+    assert ids(checked({"method": "eagle3", "model": "h"}, runtime=OLD)) == []
+    assert ids(checked(SCHEDULE, knobs={"data_parallel_size": 2, "async_scheduling": False})) == [
+        "schedule_ignored"
+    ]
