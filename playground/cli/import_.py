@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput
 from playground.i18n import say
 from playground.store import History
-from playground.store.transfer import import_file
+from playground.store.transfer import import_file, text_of_file
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,12 +20,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     file: Path = arguments.file
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput("import.no_file", file=str(file), detail=error.strerror or str(error)) from error
-    except ValueError as error:
-        raise InvalidInput("import.not_ours", file=str(file), detail=str(error)[:200]) from error
+    text = text_of_file(file, str(file))
     for saved_id in import_file(History(Config.from_environment().db), text, str(file)):
         print(saved_id)
     return 0

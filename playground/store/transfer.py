@@ -4,6 +4,7 @@ imported: such a value, or another tool's results."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from playground.domain.errors import InvalidInput, WorkFailed
@@ -74,6 +75,16 @@ def _run(values: Any) -> Run:
         ]
         sides.append(rows.side_of(item["side"], trials, [rows.sample_of(row) for row in item["samples"]]))
     return rows.run_of(values["run"], sides)
+
+
+def text_of_file(file: Path, name: str) -> str:
+    """Raises InvalidInput for a file that can't be read."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput("import.no_file", file=name, detail=error.strerror or str(error)) from error
+    except ValueError as error:
+        raise InvalidInput("import.not_ours", file=name, detail=str(error)[:LONGEST_DETAIL]) from error
 
 
 def import_file(history: History, text: str, name: str) -> list[str]:

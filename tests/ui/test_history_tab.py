@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,11 +22,13 @@ from playground.config import Config
 from playground.i18n import say
 from playground.runs.host import Host
 from playground.store import READERS, History
+from playground.ui.compare import measure_values
 from playground.ui.page import build
 from playground.ui.shared.form_origin import origin
 from playground.workers import Workers
 
 REQUEST = gr.Request(headers={"accept-language": "en"})
+RESULTS = Path(__file__).parents[1] / "cases" / "results"
 
 
 class Page:
@@ -39,19 +42,26 @@ class Page:
             for handler in handlers
         }
 
+    def filters(self) -> dict[Any, Any]:
+        """The values of the list's fields, all empty."""
+        tab = self.functions["history.tab.listed"].__self__._tab
+        fields = {tab.offset: 0, tab.text: "", tab.model: "", tab.starred: False}
+        return {**fields, **dict.fromkeys(tab.choices.values(), "")}
+
+    async def imported(self, path: str) -> tuple[list[dict[str, Any]], str]:
+        """The lines after a file was uploaded to the import, and what is said."""
+        tab = self.functions["history.tab.listed"].__self__._tab
+        handler = self.functions["history.imports.on_upload"]
+        changed = await handler({**self.filters(), tab.importing: path}, REQUEST)
+        return json.loads(changed.get(tab.runs, '{"rows": []}'))["rows"], changed[tab.problem]
+
     async def listed(
         self, text: str = "", model: str = "", preset: str = "", tag: str = "", starred: bool = False
     ) -> tuple[list[dict[str, Any]], str]:
         """The lines, and the note below the filters."""
         handler = self.functions["history.tab.listed"]
         tab = handler.__self__._tab
-        values = {
-            tab.offset: 0,
-            tab.text: text,
-            tab.model: model,
-            tab.starred: starred,
-            **dict.fromkeys(tab.choices.values(), ""),
-        }
+        values = {**self.filters(), tab.text: text, tab.model: model, tab.starred: starred}
         changed = await handler({**values, tab.choices["preset"]: preset, tab.choices["tag"]: tag}, REQUEST)
         return json.loads(changed[tab.runs])["rows"], changed[tab.note]
 
@@ -101,6 +111,26 @@ async def test_a_run_whose_timings_are_damaged(host: Host, page: Page, config: C
     values = await page.opened(comparison.id)
     assert any("can&#x27;t be read" in str(value) for value in values)
     assert await page.exported(comparison.id) == ""
+
+
+async def test_results_of_another_tool(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upload is listed and opens with its figures; its settings are no input, and a damaged one is refused."""
+    monkeypatch.setattr(measure_values, "get_upload_folder", lambda: str(tmp_path))
+    for name in ("vllm-append.json", "damaged-value.json"):
+        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
+    rows, said = await page.imported(str(tmp_path / "vllm-append.json"))
+    assert "Added to the history: 3" in said
+    assert [say("race.mode_imported") in row["cells"] for row in rows] == [True] * 3
+    [first] = [row["id"] for row in rows if "first" in row["cells"]]
+    values = [str(value) for value in await page.opened(first)]
+    assert any("vllm bench serve" in value and "387.5" not in value and "388" in value for value in values)
+    assert not any(say("kept.load") in value for value in values)
+    assert any(say("kept.original") in value for value in values)
+    assert await page.exported(first, "original") == (RESULTS / "vllm-append.json").read_text().splitlines()[0]
+    refused = await page.functions["history.actions.load"](SimpleNamespace(run=first), REQUEST)
+    assert any("another tool" in str(value) for value in refused.values())
+    assert "mean_ttft_ms" in (await page.imported(str(tmp_path / "damaged-value.json")))[1]
+    assert "alert" in (await page.imported("/etc/passwd"))[1]
 
 
 @pytest.mark.usefixtures("unusable")

@@ -28,6 +28,7 @@ from playground.ui.shared.message import alert
 from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
 
+from . import imports
 from .beside import beside_html
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class HistoryTab:
     choices: dict[str, gr.Dropdown]
     starred: gr.Checkbox
     refresh: gr.Button
+    importing: gr.UploadButton
     earlier: gr.Button
     later: gr.Button
     offset: gr.State
@@ -101,6 +103,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         choices = {"order": choice("order")}
         starred = gr.Checkbox(label=label("hist_starred"), min_width=130, elem_id="starred")
         refresh = gr.Button(label("hist_refresh"), scale=0, min_width=100)
+        importing = imports.build()
     with gr.Accordion(label("hist_more"), open=False, elem_id="history-more"), gr.Row():
         choices |= {name: choice(name) for name in ("tag", "preset", "machine", "version", "verdict")}
         model = gr.Textbox(label=label("hist_model"), min_width=130)
@@ -124,6 +127,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         choices=choices,
         starred=starred,
         refresh=refresh,
+        importing=importing,
         earlier=earlier,
         later=later,
         offset=gr.State(0),
@@ -155,6 +159,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
     tab.earlier.click(handlers.earlier, filters, lines, **quiet)
     tab.later.click(handlers.later, filters, lines, **quiet)
     tab.actions.change(handlers.again, filters, lines, **quiet)
+    imports.wire(tab.importing, host, handlers.listed, filters, lines, tab.problem)
     opening = Opening(tab, host)
     tab.runs.click(opening.clicked, None, opening.outputs(), show_progress="minimal", concurrency_limit=None)
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})

@@ -1,0 +1,51 @@
+"""The History tab's import: a run or sweep saved as JSON, or another tool's results."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from playground.domain.errors import PlaygroundError
+from playground.i18n import say
+from playground.runs.host import Host
+from playground.store import WRITERS
+from playground.store.transfer import import_file, text_of_file
+from playground.ui.compare.measure_values import uploaded
+from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.message import alert
+
+logger = logging.getLogger(__name__)
+
+Listing = Callable[[Mapping[Any, Any], gr.Request], Awaitable[dict[Any, Any]]]
+
+
+def build() -> gr.UploadButton:
+    return gr.UploadButton(
+        str(label("hist_import")), file_types=[".json", ".jsonl"], scale=0, min_width=100, elem_id="history-import"
+    )
+
+
+def wire(
+    button: gr.UploadButton, host: Host, listed: Listing, filters: set[Any], lines: list[Any], said: gr.HTML
+) -> None:
+    """Connect the event: what the file holds is added and listed. `said`: how many, or what is wrong."""
+
+    def add(path: object) -> int:
+        file = uploaded(path)
+        return len(import_file(host.history, text_of_file(file, file.name), file.name))
+
+    async def on_upload(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        locale = visitor_locale(request)
+        try:
+            count = await WRITERS.run(add, values[button])
+        except PlaygroundError as error:
+            logger.exception("a file is not imported")
+            return {said: alert(error, locale)}
+        text = say("import.done", locale, count=count)
+        return {**await listed(values, request), said: f'<p role="status">{escape(text)}</p>'}
+
+    button.upload(on_upload, {button, *filters}, [said, *lines], show_progress="minimal", concurrency_limit=None)
