@@ -50,7 +50,7 @@ def _print_side(run: Run, side: SideRecord) -> None:
     if run.measurement is None:
         _print_race(side)
     else:
-        print_figures(side_figures(side, run.measurement.limits))
+        print_figures(side_figures(side, run.measurement))
         print_lines(errors(side.requests))
     for known in limitations(side, run.workload.sampling):
         print(say_message(known))

@@ -13,9 +13,9 @@ together. Events: `sent` (`at`: since the first send), `chunk` (`ms`: since this
 request, with its `problem` if it has one).
 
 A measurement has one `endpoint`, `bodies` (one a prompt), `salt` (for `cache_salt`, made unique for each request),
-`profile`, `seed` and `idle_timeout_s`. Events: `request` (one a request, some time after it has ended: `at`, and
-`chunks` as lists of ms since its send, tokens, text, token ids), before it `part` for the first chunks of a long
-answer, and at the end `done` (`client_cpu_s`, `wall_s`).
+`profile`, `seed` and `idle_timeout_s`. Events: `began` and `ended` (the first send, the last byte); `request` (one
+a request, some time after it has ended: `at`, and `chunks` as lists of ms since its send, tokens, text, ids),
+before it `part` for the first chunks of a long answer; at the end `done` (`client_cpu_s`, `wall_s`).
 
 SIGTERM, or the end of standard input, closes the connections: the engine then aborts the requests, what arrived is
 reported, and the driver exits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -116,6 +117,9 @@ class MeasuredLoad(_DriverRun):
         self.traces: dict[int, RequestTrace] = {}
         # The chunks of requests whose answers are too long for one event.
         self._parts: defaultdict[int, list[Any]] = defaultdict(list)
+        # Set at the first send, and when the last byte has arrived.
+        self.began = asyncio.Event()
+        self.ended = asyncio.Event()
         # CPU time of the driver, from the first send until everything was parsed; None until it has ended.
         self.client_cpu_s: float | None = None
         # From the first send to the last byte.
@@ -140,6 +144,10 @@ class MeasuredLoad(_DriverRun):
         async with aclosing(self._events()) as events:
             async for event in events:
                 match event["event"]:
+                    case "began":
+                        self.began.set()
+                    case "ended":
+                        self.ended.set()
                     case "done":
                         self._finish(event)
                     case "part":

@@ -71,8 +71,10 @@ class ScheduledLoad:
         cpu = time.process_time()
         self._start = self._last_end = time.perf_counter()
         self._pump()
+        self._outbox.put({"event": "began"})
         watchers = [asyncio.create_task(self._watch()), asyncio.create_task(self._stop_when(stop))]
         await self.ended.wait()
+        self._outbox.put({"event": "ended"})
         for task in watchers:
             task.cancel()
         if self._reading is not None:

@@ -12,6 +12,7 @@ from playground.domain.answers.agreement import run_agreements
 from playground.domain.answers.harness import harness_statements
 from playground.domain.message import Message
 from playground.domain.record.run import Run
+from playground.domain.stats.expenses import ExpenseRatio, expense_ratios
 from playground.domain.stats.rounds import Round, ending, rounds_of, run_verdicts
 from playground.domain.stats.verdicts import Verdict, compare, headline
 
@@ -56,13 +57,23 @@ def conclusions(run: Run) -> list[Conclusion]:
 def _verdicts(run: Run, verdicts: Sequence[Verdict], sent: Sequence[int], *, ended: bool) -> Iterator[Conclusion]:
     plan = run.measurement
     source = run.title if plan is not None and isinstance(plan.prompts, str) else None
+    expenses = expense_ratios(run)
     overall = _throughput(run) if run.workload.objective in ("tpot", "ttft") else {}
     for verdict in verdicts:
         yield Conclusion("headline", headline(verdict, sent, source))
         if verdict.side in overall:
             yield Conclusion("note", Message("measured.overall", overall[verdict.side]))
+        for expense in expenses:
+            if expense.side == verdict.side:
+                yield Conclusion("note", _expense(expense))
         if verdict.reason is not None and not (ended and tells_of_drift(verdict)):
             yield Conclusion("note", verdict.reason.message)
+
+
+def _expense(expense: ExpenseRatio) -> Message:
+    low, high = expense.ratio.interval
+    params = {"side": expense.side, "baseline": expense.baseline, "ratio": expense.ratio.value}
+    return Message(f"expense.{expense.figure}", {**params, "low": low, "high": high})
 
 
 def _ending(run: Run, rounds: list[Round], verdicts: tuple[Verdict, ...]) -> Iterator[Message]:

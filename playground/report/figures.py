@@ -89,6 +89,8 @@ SINGLE_VALUES = (
     Figure("mean_acceptance_length"),
     Figure("draft_coverage", percent),
     Figure("tokens_per_step"),
+    Figure("energy_per_output_token_j"),
+    Figure("cost_per_million_output_tokens"),
     Figure("output_tokens", whole),
     Figure("requests", whole),
     Figure("errors", _total),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import TypedDict
+
+from playground.domain.stats.expenses import EXPENSES
 
 from .documents.comparison import CompareDocument
 from .documents.explanation import ExplanationDocument
@@ -47,7 +50,7 @@ DESCRIPTION = (
 WIDTH = 115
 SNAKE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Fields that are absent in documents that are older than the field.
-ADDED_LATER = {"Measurement": ["check_accuracy"]}
+ADDED_LATER: dict[str, Sequence[str]] = {"Measurement": ["check_accuracy"], "SideFigures": EXPENSES}
 
 
 class _Generator(GenerateJsonSchema):

@@ -14,16 +14,19 @@ from playground.domain.record.figures import Distribution, SideFigures
 from playground.domain.record.metrics import side_figures
 from playground.domain.record.run import Run
 from playground.domain.spec.workload import Objective
+from playground.domain.stats.expenses import Expense, by_round
 from playground.domain.stats.ratios import Ratio, quotient
 from playground.domain.stats.repetition import Repetition
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 
 MOST_RUNS = 4
-# The figures in reading order, with the objective whose value of each round gives an interval.
-FIGURES: dict[str, Objective | None] = {
+# The figures in reading order, with what each round has of it, for an interval.
+FIGURES: dict[str, Objective | Expense | None] = {
     "tpot_ms": "tpot",
     "ttft_ms": "ttft",
     "output_tokens_per_s": "throughput",
+    "energy_per_output_token_j": "energy_per_output_token_j",
+    "cost_per_million_output_tokens": "cost_per_million_output_tokens",
     "acceptance_rate": None,
 }
 PROMPTS = ("prompt", "system", "turns", "prompts", "prompts_sent")
@@ -87,10 +90,11 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     for place in range(max(len(run.sides) for run in runs)):
         sides = [run.sides[place] if place < len(run.sides) else None for run in runs]
         labels = tuple(side.label if side else None for side in sides)
-        figures = [side_figures(side) if side else None for side in sides]
-        for figure, objective in FIGURES.items():
+        pairs = zip(sides, runs, strict=True)
+        figures = [side_figures(side, run.measurement) if side else None for side, run in pairs]
+        for figure, by in FIGURES.items():
             values = tuple(_value(of_side, figure) for of_side in figures)
-            by_rounds = [_of_rounds(run, place, objective) for run in runs]
+            by_rounds = [_of_rounds(run, place, by) for run in runs]
             if any(value is not None for value in values):
                 yield Row(figure, labels, values, _ratios(values, by_rounds))
         verdicts = [_verdict(run, place) for run in runs]
@@ -104,10 +108,13 @@ def _value(figures: SideFigures | None, name: str) -> float | None:
     return value.mean if isinstance(value, Distribution) else value
 
 
-def _of_rounds(run: Run, place: int, objective: Objective | None) -> Ratio | None:
-    if objective is None or place >= len(run.sides):
+def _of_rounds(run: Run, place: int, by: Objective | Expense | None) -> Ratio | None:
+    if by is None or place >= len(run.sides):
         return None
-    return Ratio.of_values([item.values[run.sides[place].label] for item in rounds_of(run, objective)])
+    side = run.sides[place]
+    if by == "energy_per_output_token_j" or by == "cost_per_million_output_tokens":
+        return Ratio.of_values(by_round(run, side, by))
+    return Ratio.of_values([item.values[side.label] for item in rounds_of(run, by)])
 
 
 def _verdict(run: Run, place: int) -> Ratio | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from playground.domain.speculation.prediction import Prediction
+from playground.domain.stats.expenses import EXPENSES
 from playground.domain.stats.verdicts import Verdict
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.plan import value_text
@@ -66,6 +67,10 @@ def _median(name: str) -> Callable[[Cell], Values | None]:
     return lambda cell: [cell.side.medians[name].value] if cell.side else None
 
 
+def _expenses(cell: Cell) -> Values | None:
+    return [getattr(cell.side.figures, name) for name in EXPENSES] if cell.side else None
+
+
 def _comparison(cell: Cell) -> Values | None:
     verdict = cell.verdict
     return (verdict.speed_up, *_ends(verdict.interval), verdict.verdict, verdict.rounds) if verdict else None
@@ -104,6 +109,7 @@ COLUMNS = (
         compared=True,
     ),
     Column(("acceptance_rate",), lambda cell: [cell.side.figures.acceptance_rate] if cell.side else None),
+    Column(EXPENSES, _expenses),
     Column(
         ("predicted", "predicted_low", "predicted_high"),
         _prediction,

@@ -48,10 +48,13 @@ class Tables:
 def tables(run: Run, locale: Locale = "en") -> Tables:
     """The figures; during the run, of the trials that have ended: an unfinished one would lack its slowest
     requests."""
-    limits = run.measurement.limits if run.measurement else None
-    sides = [side_figures(_ended(side) if run.status == "running" else side, limits) for side in run.sides]
+    sides = [
+        side_figures(_ended(side) if run.status == "running" else side, run.measurement) for side in run.sides
+    ]
     distributions = [_row(figure, [figure.cells(side) for side in sides], locale) for figure in DISTRIBUTIONS]
     single = [_row(figure, [[figure.cell(side)] for side in sides], locale) for figure in SINGLE_VALUES]
+    # Energy on a CPU, a cost without a price: what no side has is left out.
+    single = [row for row in single if any(cell != ["-"] for cell in row.cells)]
     if accuracy := run_accuracy(run):
         single.append(_row(ACCURACY, [[_accuracy(side)] for side in accuracy.sides], locale))
     speculates = any(side.settings.speculates for side in run.sides)

@@ -13,9 +13,9 @@ from typing import Any
 
 from playground.domain.errors import InvalidInput
 from playground.domain.record.figures import Distribution
-from playground.domain.record.metrics import acceptance_of, duration_ms, request_figures, side_figures
+from playground.domain.record.metrics import acceptance_of, request_figures, side_figures
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.record.traces import RequestTrace
+from playground.domain.record.traces import RequestTrace, duration_ms
 from playground.domain.spec.load_profile import RateProfile
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.domain.sweep.record import Sweep
@@ -48,7 +48,7 @@ def _runs(record: Run | Sweep) -> Iterator[tuple[Run, Mapping[str, object]]]:
 
 
 def _result(run: Run, side: SideRecord, values: Mapping[str, object]) -> dict[str, Any]:
-    figures = side_figures(side, run.measurement.limits if run.measurement else None)
+    figures = side_figures(side, run.measurement)
     traces = side.requests
     backend = (
         "openai" if isinstance(side.settings, AttachedEndpoint) and side.settings.api != "chat" else "openai-chat"

@@ -28,6 +28,7 @@ from .checks.client import OnProgress
 from .live import Live, Phase
 from .saving import Saving
 from .session import RunSession, meanwhile
+from .sides.energy import EnergyMeter
 from .sides.served_side import ServedSide
 
 # A side is warm when the step times of two passes in a row differ by no more than this share, or after so many
@@ -181,17 +182,23 @@ class Measured(RunSession):
         trial.started_ms = (now - self._live.since) * 1000
         side.trials.append(trial)
         load = self._new_load(index, self._profile(index))
+        meter = EnergyMeter(served, self._live.since)
         unsaved: dict[int, RequestTrace] = {}
         left_s = max(0.0, self._live.since + self._plan.budget_s - now) + self._config.request_timeout_s
         try:
             with _stopped_after(load, left_s) as overdue:
-                async with self._sampled([index]), meanwhile(self._save_often(index, trial, unsaved)):
+                async with (
+                    self._sampled([index]),
+                    meanwhile(self._save_often(index, trial, unsaved)),
+                    meter.over(load),
+                ):
                     async for ended in load.run():
                         unsaved[ended] = load.traces[ended]
                         trial.requests.append(load.traces[ended])
         finally:
             trial.requests = load.in_order
         self._overdue = overdue.is_set()
+        trial.energy_j = meter.joules(side.samples)
         trial.after = await served.idle_counters()
         trial.complete = not (self.stopping or self._overdue)
         await self._save(index, trial, unsaved)

@@ -257,3 +257,9 @@ def start(db: Database) -> None:
 def reported(db: Database) -> None:
     """Results of other tools: the document of each side, as the tool wrote it."""
     db.table("sides").add_column("reported", str)
+
+
+@migrations(name="017_energy")
+def energy(db: Database) -> None:
+    """What a trial's GPUs took."""
+    db.table("trials").add_column("energy_j", float)

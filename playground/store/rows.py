@@ -143,6 +143,7 @@ def trial_row(run_id: str, position: int, trial: Trial) -> Row:
         "before": _dump(asdict(trial.before)) if trial.before else None,
         "after": _dump(asdict(trial.after)) if trial.after else None,
         "complete": trial.complete,
+        "energy_j": trial.energy_j,
     }
 
 
@@ -244,6 +245,8 @@ def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
         before=_counters(_load(row["before"])),
         after=_counters(_load(row["after"])),
         complete=bool(row["complete"]),
+        # Files that are older than the figure lack it.
+        energy_j=row.get("energy_j"),
     )
 
 

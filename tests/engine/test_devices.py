@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from types import ModuleType, SimpleNamespace
-
 import pytest
+from support.nvml import Card, StandIn, with_cards
 
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.settings import EngineSettings, Knobs
@@ -118,32 +117,20 @@ def test_sides_in_turns_share_a_gpu_without_contending() -> None:
     ] * 2
 
 
-class Nvml(ModuleType):
-    """Two cards that tell, and one that can't be asked."""
-
-    class NVMLError(Exception):
-        pass
-
-    @staticmethod
-    def nvmlDeviceGetHandleByIndex(index: int) -> int:
-        return index
-
-    @classmethod
-    def nvmlDeviceGetUtilizationRates(cls, handle: int) -> SimpleNamespace:
-        if handle == 2:
-            raise cls.NVMLError
-        return SimpleNamespace(gpu=(80, 40)[handle])
-
-    @staticmethod
-    def nvmlDeviceGetMemoryInfo(handle: int) -> SimpleNamespace:
-        return SimpleNamespace(used=(7, 5)[handle])
-
-
 def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_load, "opened", lambda: Nvml("nvml"))
-    found = gpu_load.read((0, 1))
-    assert found is not None
-    assert found.utilization == pytest.approx(0.6)
-    assert found.memory_bytes == 12
+    first = Card(busy=80, used=7, watts=500, mhz=1980, celsius=50, throttle=0x4, processes=(1, 2))
+    second = Card(busy=40, used=5, watts=300, mhz=1200, celsius=80, throttle=0x40, processes=(3,))
+    # One slice of it is a device of its own: what only whole cards report is unknown.
+    slice_ = Card(lacks=("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTotalEnergyConsumption"), used=3)
+    with_cards(monkeypatch, StandIn(first, second, slice_))
+    load = gpu_load.read((0, 1))
+    assert load is not None
+    assert load.utilization == pytest.approx(0.6)
+    assert (load.memory_bytes, load.power_w, load.clock_mhz, load.temperature_c) == (12, 800, 1200, 80)
+    assert (load.throttle, load.processes) == (0x44, 2)
+    assert load.energy_j is not None
+    partly = gpu_load.read((0, 2))
+    assert partly is not None
+    assert (partly.utilization, partly.energy_j, partly.memory_bytes) == (None, None, 10)
     assert gpu_load.read(()) is None
-    assert gpu_load.read((0, 2)) is None
+    assert gpu_load.read((0, 3)) is None

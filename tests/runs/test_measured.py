@@ -149,7 +149,7 @@ async def test_waves_and_goodput(host: Host) -> None:
         assert min(trace.sent_ms for trace in second) >= max(
             trace.sent_ms + trace.chunks[-1].ms for trace in first
         )
-    figures = side_figures(run.sides[0], Limits(ttft_ms=60_000))
+    figures = side_figures(run.sides[0], Measurement(limits=Limits(ttft_ms=60_000)))
     assert figures.goodput_requests_per_s == pytest.approx(figures.requests_per_s)
     assert all(
         value == pytest.approx(value) and value for each in rounds_of(run) for value in each.values.values()

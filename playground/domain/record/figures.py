@@ -61,7 +61,8 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class SideFigures:
-    """One side's figures over all its requests. Goodput is None where no limits were set."""
+    """One side's figures over all its requests. Goodput is None where no limits were set, the cost where
+    there is no price."""
 
     ttft_ms: Distribution | None
     tpot_ms: Distribution | None
@@ -81,3 +82,5 @@ class SideFigures:
     requests: Count
     errors: dict[Annotated[str, Field(pattern="^[a-z_.]+$")], Annotated[int, Field(ge=1)]]
     approximate: bool = False
+    energy_per_output_token_j: NotNegative | None = None
+    cost_per_million_output_tokens: NotNegative | None = None

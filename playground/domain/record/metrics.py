@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise, zip_longest
 from operator import add
 from statistics import fmean
 
+from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Limits, Objective
 
 from .counters import Counters
+from .expense import cost_per_million, energy_per_token_j
 from .figures import Distribution, SideFigures
 from .run import SideRecord, Trial
-from .traces import RequestTrace
+from .traces import RequestTrace, duration_ms, output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +128,22 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def side_figures(side: SideRecord, limits: Limits | None = None) -> SideFigures:
+def side_figures(side: SideRecord, plan: Measurement | None = None) -> SideFigures:
     """Figures over all trials: distributions of all their requests, rates over the sum of the trials' spans. A
-    recording may hold them instead of its requests, and an imported run does."""
+    recording may hold them instead of its requests, and an imported run does. `plan` has the limits and the
+    price."""
     if side.figures is not None:
         return side.figures
-    return _figures(
+    figures = _figures(
         [trial.requests for trial in side.trials],
         acceptance_of(side.trials),
         speculates=side.settings.speculates,
-        limits=limits,
+        limits=plan.limits if plan else None,
+    )
+    return replace(
+        figures,
+        energy_per_output_token_j=energy_per_token_j(side.trials),
+        cost_per_million_output_tokens=cost_per_million(side, side.trials, plan.price_per_hour if plan else None),
     )
 
 
@@ -154,13 +162,11 @@ def _figures(
     """Figures of all requests that produced at least one token; errors are counted by kind."""
     traces = [trace for trial in trials for trace in trial]
     per_request = [request_figures(trace) for trace in traces]
-    span_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
-    # A request that failed before its first token has 0 tokens, not an unknown number.
+    total_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
     streamed = [
         figures for figures, trace in zip(per_request, traces, strict=True) if trace.chunks or not trace.problem
     ]
-    counted = [figures.output_tokens for figures in streamed]
-    tokens = None if None in counted or not counted else sum(count or 0 for count in counted)
+    tokens = output_tokens(traces)
     prompt_tokens = [trace.prompt_tokens for trace in traces if trace.chunks]
     known_prompts = None if None in prompt_tokens else sum(count or 0 for count in prompt_tokens)
     steps: int | None = None
@@ -179,11 +185,11 @@ def _figures(
         else Distribution.of_repeated([gap for figures in streamed for gap in figures.itl_ms or ()]),
         chunk_gap_ms=Distribution.of([gap for figures in per_request for gap in figures.chunk_gap_ms]),
         e2el_ms=Distribution.of(_known(figures.e2el_ms for figures in per_request)),
-        output_tokens_per_s=tokens / span_ms * 1000 if tokens and span_ms else None,
-        total_tokens_per_s=(tokens + known_prompts) / span_ms * 1000
-        if tokens and known_prompts is not None and span_ms
+        output_tokens_per_s=tokens / total_ms * 1000 if tokens and total_ms else None,
+        total_tokens_per_s=(tokens + known_prompts) / total_ms * 1000
+        if tokens and known_prompts is not None and total_ms
         else None,
-        requests_per_s=sum(finished) / span_ms * 1000 if any(finished) and span_ms else None,
+        requests_per_s=sum(finished) / total_ms * 1000 if any(finished) and total_ms else None,
         goodput_requests_per_s=goodput(trials, limits) if limits is not None and limits.is_set else None,
         acceptance_rate=acceptance.rate if acceptance else None,
         acceptance_rate_per_position=acceptance.per_position if acceptance else None,
@@ -197,25 +203,17 @@ def _figures(
     )
 
 
-def duration_ms(traces: Sequence[RequestTrace]) -> float | None:
-    """First send to last token, or None if no token arrived."""
-    ends = [trace.sent_ms + trace.chunks[-1].ms for trace in traces if trace.chunks]
-    if not ends:
-        return None
-    return max(ends) - min(trace.sent_ms for trace in traces)
-
-
 def goodput(trials: Sequence[Sequence[RequestTrace]], limits: Limits) -> float | None:
     """Requests a second that finished within all given limits, over first send to last token of each trial.
 
     0 where none did. None where no token arrived, or where a finished request's figure for a limit is unknown.
     """
-    span_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
-    if not span_ms:
+    total_ms = sum(duration_ms(trial) or 0.0 for trial in trials)
+    if not total_ms:
         return None
     finished = [trace for trial in trials for trace in trial if trace.ended and trace.problem is None]
     within_limits = [_keeps(trace, limits) for trace in finished]
-    return None if None in within_limits else within_limits.count(True) / span_ms * 1000
+    return None if None in within_limits else within_limits.count(True) / total_ms * 1000
 
 
 def _keeps(trace: RequestTrace, limits: Limits) -> bool | None:
@@ -241,8 +239,8 @@ def objective_value(traces: Sequence[RequestTrace], objective: Objective, limits
     per_request = [request_figures(trace) for trace in traces]
     if objective == "throughput":
         counted = _known(figures.output_tokens for figures in per_request)
-        span_ms = duration_ms(traces)
-        return sum(counted) / span_ms * 1000 if span_ms and len(counted) == len(per_request) else None
+        lasted_ms = duration_ms(traces)
+        return sum(counted) / lasted_ms * 1000 if lasted_ms and len(counted) == len(per_request) else None
     if objective == "tpot":
         values = [figures.tpot_ms for figures in per_request if figures.output_tokens != 1]
     else:

@@ -13,7 +13,7 @@ from playground.domain.spec.case import Side
 from playground.domain.spec.difference import without_version
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
-from playground.domain.spec.settings import AttachedEndpoint, SideSettings
+from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, SideSettings
 from playground.domain.spec.workload import Workload
 
 from .counters import Counters, Sample
@@ -42,7 +42,9 @@ class Trial:
     """The workload sent once to one side: in a race the only one, else the side's part of a round.
 
     `before` and `after` are counters taken while the engine was idle, else None. `complete`: every request of it
-    was sent and has ended by itself. `summary`: only a recording has one, in the place of its requests.
+    was sent and has ended by itself. `energy_j`: what the side's GPUs took from the first send to the last byte,
+    in joules; None where that is unknown, or where others used the cards. `summary`: only a recording has one, in
+    the place of its requests.
     """
 
     round: int = 0
@@ -51,6 +53,7 @@ class Trial:
     before: Counters | None = None
     after: Counters | None = None
     complete: bool = False
+    energy_j: float | None = None
     summary: TrialSummary | None = None
 
     @property
@@ -99,6 +102,11 @@ class SideRecord:
         if isinstance(self.settings, AttachedEndpoint) or self.runtime_version is None:
             return self.label
         return without_version(self.label, self.settings.runtime, self.runtime_version)
+
+    @property
+    def cards(self) -> int:
+        """How many GPUs it takes; 1 where it takes none."""
+        return self.settings.gpus if self.device == "cuda" and isinstance(self.settings, EngineSettings) else 1
 
     @property
     def requests(self) -> list[RequestTrace]:

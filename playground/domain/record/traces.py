@@ -5,6 +5,7 @@ Times are milliseconds since the request was sent; `sent_ms` counts from its tri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from playground.domain.message import Message
@@ -70,3 +71,18 @@ class RequestTrace:
         if None in counts:
             return self.output_tokens
         return sum(count for count in counts if count is not None)
+
+
+def duration_ms(traces: Sequence[RequestTrace]) -> float | None:
+    """First send to last token of one trial, or None if no token arrived."""
+    ends = [trace.sent_ms + trace.chunks[-1].ms for trace in traces if trace.chunks]
+    if not ends:
+        return None
+    return max(ends) - min(trace.sent_ms for trace in traces)
+
+
+def output_tokens(traces: Sequence[RequestTrace]) -> int | None:
+    """The output tokens of all of them; None where one of them is not counted, or there is none."""
+    # A request that failed before its first token has 0 tokens, not an unknown number.
+    counted = [trace.counted_tokens for trace in traces if trace.chunks or not trace.problem]
+    return None if None in counted or not counted else sum(count or 0 for count in counted)

@@ -43,6 +43,7 @@ class Measurement(Frozen):
     and again. `target_width` is the relative width of the 95% interval at which rounds stop; `max_rounds` and
     `budget_s` end them in any case. The budget counts from the first round's start: warm-up and the checks of the
     answers come on top. `harness`: the accuracy by lm-evaluation-harness, where it is installed.
+    `price_per_hour`: of one GPU, or of a machine without any, in any currency; it gives the output's cost.
     """
 
     prompts: Annotated[str, Field(min_length=1)] | SyntheticPrompts | None = None
@@ -54,6 +55,7 @@ class Measurement(Frozen):
     check_outputs: bool = True
     check_accuracy: bool = False
     harness: Harness | None = None
+    price_per_hour: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
 
     @property
     def requests(self) -> PositiveInt | None:

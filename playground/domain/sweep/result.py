@@ -89,11 +89,10 @@ def _sides(run: Run) -> tuple[SideResult, ...]:
     """The results of the sides that were measured at all."""
     rounds, rates = rounds_of(run), rounds_of(run, "throughput")
     verdicts = {verdict.side: verdict for verdict in run_verdicts(run, rounds)}
-    limits = run.measurement.limits if run.measurement else None
     return tuple(
         SideResult(
             side.label,
-            side_figures(side, limits),
+            side_figures(side, run.measurement),
             GeometricMean.of([round_.values[side.label] for round_ in rounds]),
             verdicts.get(side.label),
             GeometricMean.of([round_.values[side.label] for round_ in rates]),

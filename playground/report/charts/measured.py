@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import ceil, exp, log, sqrt
 from statistics import quantiles
 
-from playground.domain.record.counters import Counters, Sample
+from playground.domain.record.counters import SLOWED, Counters, Sample
 from playground.domain.record.metrics import acceptance_of, request_figures
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.spec.measurement import MIN_ROUNDS
@@ -63,7 +63,14 @@ def _gpus(run: Run, locale: Locale) -> dict[str, Chart]:
     """Figures of whole cards: they include idle engines' memory, and other programs on the same card."""
     busy = _sampled(run, "chart.gpu_utilization", "chart.share", {"": _gauge("gpu_utilization")}, locale)
     memory = _sampled(run, "chart.gpu_memory", "chart.gib", {"": _gpu_gib}, locale)
-    return {"gpu_utilization": as_share(busy), "gpu_memory": memory}
+    power = _sampled(run, "chart.gpu_power", "chart.watts", {"": _gauge("gpu_power_w")}, locale)
+    clock = _sampled(run, "chart.gpu_clock", "chart.mhz", {"": _gauge("gpu_clock_mhz")}, locale)
+    charts = {"gpu_utilization": as_share(busy), "gpu_memory": memory, "gpu_power": power, "gpu_clock": clock}
+    # A temperature explains a clock that heat holds down, and nothing else here.
+    if any((sample.counters.gpu_throttle or 0) & SLOWED for side in run.sides for sample in side.samples):
+        temperature = {"": _gauge("gpu_temperature_c")}
+        charts["gpu_temperature"] = _sampled(run, "chart.gpu_temperature", "chart.celsius", temperature, locale)
+    return charts
 
 
 def _gpu_gib(sample: Sample, earlier: Sample | None, before: Counters | None) -> float | None:

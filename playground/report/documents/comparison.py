@@ -17,6 +17,7 @@ from playground.domain.record.run import Mode, Run, SideRecord, Status
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Workload
+from playground.domain.stats.expenses import Expense, ExpenseRatio, expense_ratios
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say_message
@@ -35,6 +36,7 @@ from .parts import (
     SCHEMA_VERSION,
     ChangeDocument,
     ClaimDocument,
+    Interval,
     MessageDocument,
     Positive,
     ProfileDocument,
@@ -140,6 +142,17 @@ class RoundDocument(TypedDict):
     """Label -> the objective's figure: ms (tpot, ttft), tokens/s (throughput), requests/s (goodput)."""
 
 
+class ExpenseRatioDocument(TypedDict):
+    """What a side takes for its output, over what the first takes; below 1: less."""
+
+    side: str
+    baseline: str
+    figure: Expense
+    ratio: Annotated[float, Field(gt=0)]
+    interval: Interval
+    """95%, paired by rounds."""
+
+
 class FindingDocument(TypedDict):
     rule: Annotated[str, Field(pattern="^[a-z_]+$")]
     """The id of the rule: stable, unlike the sentences."""
@@ -180,6 +193,8 @@ class CompareDocument(TypedDict):
     """The whole rounds in order. A race has none."""
     verdicts: list[VerdictDocument]
     """Each other side against the first. A race has none."""
+    expenses: NotRequired[list[ExpenseRatioDocument]]
+    """Energy and cost, where they are known in at least six rounds. Absent in documents that are older than it."""
     outputs: Annotated[list[AgreementDocument], Field(max_length=3)]
     """Do the sides give the same answers? Each side but the first against the first; empty: not compared."""
     accuracy: NotRequired[AccuracyDocument | None]
@@ -214,6 +229,7 @@ def compare_document(run: Run, locale: Locale = "en") -> CompareDocument:
         "sides": [_side(run, side, locale) for side in run.sides],
         "rounds": [{"round": item.number, "order": item.order, "values": item.values} for item in rounds],
         "verdicts": [verdict_document(verdict, locale) for verdict in run_verdicts(run, rounds)],
+        "expenses": [_expense(ratio) for ratio in expense_ratios(run)],
         "outputs": outputs_document(run_agreements(run), [side.label for side in run.sides], locale),
         "accuracy": accuracy_document(run),
         "harness": harness_document(run, locale),
@@ -234,7 +250,7 @@ def _side(run: Run, side: SideRecord, locale: Locale) -> SideDocument:
         "contended": side.contended,
         "profile": side.profile.model_dump(mode="json", exclude_none=True) if side.profile else None,
         "missing": list(side.missing),
-        "figures": side_figures_document(side_figures(side, run.measurement.limits if run.measurement else None)),
+        "figures": side_figures_document(side_figures(side, run.measurement)),
         "requests": [_request(trial.round, trace, locale) for trial in side.trials for trace in trial.requests],
         "problem": message_document(side.problem, locale),
         "remedy": _remedy(run, side, locale),
@@ -270,6 +286,16 @@ def _remedy(run: Run, side: SideRecord, locale: Locale) -> RemedyDocument | None
             {"key": change.key, "value": change.value, "label": say_message(change_label(change), locale)}
             for change in remedy.changes
         ],
+    }
+
+
+def _expense(expense: ExpenseRatio) -> ExpenseRatioDocument:
+    return {
+        "side": expense.side,
+        "baseline": expense.baseline,
+        "figure": expense.figure,
+        "ratio": expense.ratio.value,
+        "interval": expense.ratio.interval,
     }
 
 

@@ -35,6 +35,7 @@ MEASURED_RULES: tuple[Rule, ...] = (
     soundness.failed_requests,
     soundness.cold_start,
     soundness.drift,
+    soundness.throttled,
     capacity.batch_limit,
     capacity.long_takes_cache,
     capacity.short_starved,

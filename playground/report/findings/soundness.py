@@ -1,4 +1,4 @@
-"""Was the measurement itself sound: failed requests, a cold start, drift."""
+"""Was the measurement itself sound: failed requests, a cold start, drift, a throttled card."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import median
 
+from playground.domain.record.counters import POWER_CAP, SLOWED
 from playground.domain.record.engine_path import listed
 from playground.domain.record.traces import RequestTrace
 from playground.domain.stats.reasons import ReasonKind
@@ -20,6 +21,9 @@ from .side_view import Finding, SideView
 COLD = 1.25
 # Fewer other rounds do not show what is usual.
 LEAST_OTHERS = 3
+# Samples are half a second apart: fewer may be the end of what was before.
+LEAST_THROTTLED = 2
+THROTTLED_SHARE = 0.05
 # With fewer tokens a single piece may be all that a stream has to bring, such as a draft that was accepted whole.
 LEAST_STREAMED = 16
 # The verdict's own tests for drift (Mann-Kendall, domain/stats/reasons.py): a side's rounds, or the ratio itself.
@@ -86,6 +90,19 @@ def unset_path(side: SideView) -> Finding | None:
     params = {"baseline": side.run.sides[0].label, "parts": listed(unset)}
     speculates = side.engine is not None and side.engine.speculates is True
     return side.finding("unset_path", params, remedy="off" if speculates else "do")
+
+
+def throttled(side: SideView) -> Finding | None:
+    """The clock of the side's GPUs was held down while it served: by heat or the power supply, or else by the
+    power limit, which is usual under load."""
+    known = [counters for counters in side.busy if counters.gpu_throttle is not None]
+    for rule, bits in (("slowed", SLOWED), ("power_cap", POWER_CAP)):
+        held = [counters for counters in known if (counters.gpu_throttle or 0) & bits]
+        if len(held) >= max(LEAST_THROTTLED, THROTTLED_SHARE * len(known)):
+            mhz = median(counters.gpu_clock_mhz or 0 for counters in held)
+            hottest = max(counters.gpu_temperature_c or 0 for counters in held)
+            return side.finding(rule, {"share": len(held) / len(known), "mhz": mhz, "celsius": hottest})
+    return None
 
 
 def tells_of_drift(verdict: Verdict) -> bool:

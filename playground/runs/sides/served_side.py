@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from playground.domain.errors import EngineFailed
 from playground.domain.record.counters import Counters
 from playground.engine import gpu_load, telemetry
+from playground.engine.gpu_load import GpuLoad
 from playground.engine.server import Engine
 from playground.load.endpoint import Endpoint
 from playground.workers import RUNS
@@ -42,12 +43,29 @@ class ServedSide:
     async def sample(self) -> Counters | None:
         """The counters, and how busy the engine's GPUs are, if it has any."""
         counters = await self.counters()
-        if counters is None or self.engine is None or not self.engine.placement.gpus:
-            return counters
-        load = await RUNS.run(gpu_load.read, self.engine.placement.gpus)
+        if counters is None:
+            return None
+        load = await self.gpu_load()
         if load is None:
             return counters
-        return replace(counters, gpu_utilization=load.utilization, gpu_memory_bytes=load.memory_bytes)
+        return replace(
+            counters,
+            gpu_utilization=load.utilization,
+            gpu_memory_bytes=load.memory_bytes,
+            gpu_power_w=load.power_w,
+            gpu_clock_mhz=load.clock_mhz,
+            gpu_temperature_c=load.temperature_c,
+            gpu_throttle=load.throttle,
+        )
+
+    async def gpu_load(self) -> GpuLoad | None:
+        """What the engine's GPUs do now; None without any."""
+        return await RUNS.run(gpu_load.read, self.engine.placement.gpus) if self.engine is not None else None
+
+    def holds_alone(self, load: GpuLoad) -> bool:
+        """Whether only this run's engines compute on the cards."""
+        most = self.engine.placement.sharing if self.engine is not None else 0
+        return load.processes is not None and load.processes <= most
 
     async def idle_counters(self) -> Counters | None:
         """The counters once nothing runs or waits; None if the engine does not become idle (they would be

@@ -21,13 +21,14 @@ from playground.runs.checks import harness
 
 PROFILE_FIELDS = profile_fields()
 LIMITS = ("ttft_ms", "tpot_ms", "e2el_ms")
+PRICE = "price_per_hour"
 CHECKS = ("check_outputs", "check_accuracy")
 # Visible where lm-evaluation-harness is installed.
 HARNESS = ("tasks", "limit")
 GROUPS = {
     "sent": ("prompts", "file", "input_tokens", "count"),
     "load": ("kind", *(field.name for field in PROFILE_FIELDS), *ENDINGS),
-    "good": ("objective", *LIMITS),
+    "good": ("objective", *LIMITS, PRICE),
     "end": ("width", "max_rounds", "budget", *CHECKS, *HARNESS),
 }
 CHOICES = {
@@ -48,7 +49,7 @@ DEFAULTS: dict[str, Any] = {
     "limit": "100",
 }
 # Numbers that may be left empty: an empty number field would show 0.
-OPEN = (*ENDINGS, *LIMITS, "limit")
+OPEN = (*ENDINGS, *LIMITS, PRICE, "limit")
 # A visitor may name tasks, but no file of this machine.
 TASK = re.compile(r"\w[\w.-]*(?<!\.yaml)(?<!\.yml)")
 
@@ -65,7 +66,7 @@ def values_of(measurement: Measurement, objective: Objective) -> dict[str, Any]:
     state = {
         **DEFAULTS,
         "objective": objective,
-        **{name: getattr(measurement, name) for name in ("max_rounds", *CHECKS)},
+        **{name: getattr(measurement, name) for name in ("max_rounds", PRICE, *CHECKS)},
         **{name: round(getattr(measurement, key) / factor, 10) for key, (name, factor) in SCALED.items()},
         **measurement.limits.model_dump(),
         **measurement.profile.model_dump(),
@@ -99,6 +100,7 @@ def measurement_of(values: Mapping[str, Any], preset: Preset) -> tuple[Measureme
         "profile": {"kind": kind, **_filled(texts, *fields, *ENDINGS)},
         "limits": _filled(texts, *LIMITS),
         "max_rounds": texts["max_rounds"],
+        PRICE: texts[PRICE] or None,
         **{name: bool(values[name]) for name in CHECKS},
         "harness": _harness(texts, preset),
         **{key: _scaled(texts[name], factor) for key, (name, factor) in SCALED.items()},

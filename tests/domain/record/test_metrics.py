@@ -19,6 +19,7 @@ from playground.domain.record.metrics import (
 from playground.domain.record.run import SideRecord, Trial
 from playground.domain.record.token_sources import token_origins
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
+from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.domain.spec.workload import ChatMessage, Limits
@@ -236,12 +237,12 @@ def test_goodput_counts_requests_that_kept_to_every_limit() -> None:
     fast, slow, broken = trace((10, 1), (20, 1)), trace((10, 1), (90, 1)), trace((10, 1), (20, 1))
     broken.problem = Message("stream.cut", {})
     side = SideRecord("A", OFF, trials=[Trial(requests=[fast, slow, broken])])
-    figures = side_figures(side, Limits(ttft_ms=50, tpot_ms=20))
+    figures = side_figures(side, Measurement(limits=Limits(ttft_ms=50, tpot_ms=20)))
     assert figures.goodput_requests_per_s == pytest.approx(1 / 0.09)
     # Kept by none: that is known, and is 0.
-    assert side_figures(side, Limits(e2el_ms=1)).goodput_requests_per_s == 0
+    assert side_figures(side, Measurement(limits=Limits(e2el_ms=1))).goodput_requests_per_s == 0
     assert side_figures(side).goodput_requests_per_s is None
-    assert side_figures(side, Limits()).goodput_requests_per_s is None
+    assert side_figures(side, Measurement(limits=Limits())).goodput_requests_per_s is None
 
 
 def test_total_throughput_needs_the_prompts_lengths() -> None:
