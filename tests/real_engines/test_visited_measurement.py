@@ -19,7 +19,7 @@ async def table_of(page: Page) -> list[str]:
 async def measures(page: Page) -> list[str]:
     """A small measurement, to its sentence. Returns the figures shown."""
     # Few tokens may all arrive at once on a busy machine, and then have no time per token.
-    await fill(page.get_by_label("Output tokens, at most"), "32")
+    await fill(page.get_by_label("Output tokens, at most"), "24")
     await page.get_by_text("Measurement: prompts").click()
     requests, rounds = (
         page.locator(f"#measure-{name} :is(input, textarea)") for name in ("requests", "max_rounds")
