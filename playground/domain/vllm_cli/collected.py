@@ -18,7 +18,7 @@ from . import option_table, owned
 from .notes import Notes, shortened
 from .old_names import OLD_NAMES, adopt, complete, modernised
 from .options import Option, takes_value
-from .shell.commands import unresolved
+from .shell.words import unresolved
 
 # The place that errors name.
 WHERE = Message("paste.where")

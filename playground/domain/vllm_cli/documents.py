@@ -14,8 +14,9 @@ from playground.domain.errors import InvalidInput
 from . import option_table
 from .notes import Notes
 from .options import Option, of_pair
-from .shell.commands import Word, commands
+from .shell.commands import commands
 from .shell.programs import Start, contained
+from .shell.words import Word
 
 KEY = re.compile(r"""(?:- +)*["']?[\w./-]+["']?[ \t]*:(?:[ \t]|$)""")
 FLOW = re.compile(r"""[\[{][ \t]*(?:["'{\[]|[\w-]+:[ \t]|$)""")

@@ -27,6 +27,13 @@ class Notes:
     translated: list[Message] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
+    def copy(self) -> Notes:
+        """For an attempt, which may fail."""
+        return Notes([*self.translated], [*self.left_out])
+
+    def become(self, attempt: Notes) -> None:
+        self.translated, self.left_out = attempt.translated, attempt.left_out
+
     def say(self, message_id: str, **params: object) -> None:
         message = Message(message_id, params)
         if len(self.translated) < MOST and message not in self.translated:

@@ -13,7 +13,7 @@ from playground.domain.errors import InvalidInput
 
 from . import option_table
 from .notes import Notes
-from .shell.commands import Word, unresolved
+from .shell.words import Word, unresolved
 
 # Another spelling of an option.
 ALIASES = {"device-memory-utilization": "gpu-memory-utilization"}

@@ -17,7 +17,7 @@ from playground.domain.errors import InvalidInput
 
 from .notes import Notes, shortened
 from .options import Option, split
-from .shell.commands import Word, plain
+from .shell.words import Word, plain
 
 CALLS = ("LLM", "EngineArgs", "AsyncEngineArgs")
 OPENS = re.compile(rf"\b({'|'.join(CALLS)})\s*\(")

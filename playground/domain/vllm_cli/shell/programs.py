@@ -10,8 +10,9 @@ from playground.domain.message import Message
 
 from .. import option_table
 from ..notes import LeftOut, Notes, shortened
-from .commands import Command, Word, commands
+from .commands import Command, commands
 from .containers import container_run
+from .words import Word
 
 VLLM = re.compile(r"(?:\S*[/\\])?vllm(?:@\S+|\.exe)?|(?:\$\(|`)(?:which|command -v) vllm[)`]")
 PYTHON = re.compile(r"(?:\S*[/\\])?python[\d.]*w?(?:\.exe)?")
