@@ -13,7 +13,9 @@ from playground.domain.sweep.record import Sweep
 from playground.engine.devices import Machine
 from playground.i18n import Locale
 from playground.report import recordings
+from playground.runs.comparison import Comparison
 from playground.runs.host import Host
+from playground.runs.sweep import SweepRun
 from playground.store import READERS
 
 from .compare import controls
@@ -44,7 +46,7 @@ def build() -> tuple[gr.HTML, gr.HTML]:
 
 
 class Arrival:
-    """The handler."""
+    """The handlers."""
 
     def __init__(
         self,
@@ -79,6 +81,21 @@ class Arrival:
         except PlaygroundError as error:
             return {self._problem: alert(error, locale)}
 
+    async def watch_run(self, request: gr.Request) -> dict[Any, Any]:
+        """The run that uses the engines, or was the last to; with its settings in the form, so that what stands
+        above its result is what ran."""
+        return await self._watched(self._host.latest, self._compare.controls.watch, visitor_locale(request))
+
+    async def watch_sweep(self, request: gr.Request) -> dict[Any, Any]:
+        return await self._watched(self._host.latest_sweep, self._sweeps.watch, visitor_locale(request))
+
+    async def _watched(
+        self, job: Comparison | SweepRun | None, button: gr.Button, locale: Locale
+    ) -> dict[Any, Any]:
+        if job is None:
+            return {button: gr.update(visible=False)}
+        return {button: gr.update(visible=False), **await self._opened(Link(saved=job.id), locale)}
+
     async def _opened(self, link: Link, locale: Locale) -> dict[Any, Any]:
         tabs, compare = self._tabs, self._compare
         if link.preset:
@@ -92,7 +109,7 @@ class Arrival:
         if link.recording:
             recorded = await READERS.run(recordings.load, link.recording)
             # What no preset fills in can't be run here.
-            filled = self._filled(recorded, locale) if presets.is_shipped(as_preset(recorded)) else {}
+            filled = self.filled(recorded, locale) if presets.is_shipped(as_preset(recorded)) else {}
             return {**filled, **self._playing(recorded, "recording", link.recording)}
         if link.compared:
             beside = await self._opening.compared(link.compared, locale)
@@ -102,15 +119,15 @@ class Arrival:
         if record is None:
             raise InvalidInput("kept.unknown", id=link.saved)
         if link.reuse:
-            return self._filled(record, locale)
+            return self.filled(record, locale)
         if (job is None or job.finished) and link.replay:
-            return {**self._filled(record, locale), **self._playing(record, "run", link.saved)}
+            return {**self.filled(record, locale), **self._playing(record, "run", link.saved)}
         if job is None or job.finished:
             return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}
         if isinstance(record, Sweep):
-            return {**self._filled(record, locale), **sweep_actions.following(self._sweeps, record.id)}
+            return {**self.filled(record, locale), **sweep_actions.following(self._sweeps, record.id)}
         following = controls.following(compare.controls, record.id, running=True)
-        return {**self._filled(record, locale), **following}
+        return {**self.filled(record, locale), **following}
 
     def _playing(self, record: Run | Sweep, kind: str, name: str) -> dict[Any, Any]:
         """A run where runs are followed, a sweep where sweeps are."""
@@ -119,6 +136,7 @@ class Arrival:
         playing = controls.playing(self._compare.controls, self._host, kind, name)
         return {**playing, self._tabs: gr.update(selected="compare")}
 
-    def _filled(self, record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
+    def filled(self, record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
+        """Its settings in the forms, and the tab that it is of."""
         parts = (self._tabs, self._compare, self._sweeps)
         return history_actions.filling(record, self._host, self._machine, *parts, locale)

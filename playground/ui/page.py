@@ -58,7 +58,8 @@ def build(host: Host) -> gr.Blocks:
             with gr.Tab(label("tab_history"), id="history") as tab:
                 history = history_tab.build(tab, host)
         compare_tab.wire(compare, host, machine)
-        sweep_actions.wire(sweep, compare, host)
+        link = Arrival(host, machine, problem, tabs, compare, sweep, history)
+        sweep_actions.wire(sweep, compare, host, link.filled, link.outputs())
         history_tab.wire(history, host)
         history_actions.wire(history.actions, history.problem, host, machine, tabs, compare, sweep)
 
@@ -88,8 +89,10 @@ def build(host: Host) -> gr.Blocks:
         arrived = [header, compare.card, compare.cards, watch, *knobs]
         loaded = page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
         loaded.then(None, None, None, js="() => document.dispatchEvent(new CustomEvent('arrived'))")
-        link = Arrival(host, machine, problem, tabs, compare, sweep, history)
-        address.click(link.follow_link, None, link.outputs(), show_progress="hidden", queue=False)
+        at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
+        address.click(link.follow_link, None, link.outputs(), **at_once)
+        compare.controls.watch.click(link.watch_run, None, link.outputs(), **at_once)
+        sweep.watch.click(link.watch_sweep, None, link.outputs(), **at_once)
     return page
 
 

@@ -39,9 +39,13 @@ def test_queries(query: dict[str, str], link: Link) -> None:
 
 async def follow(host: Host, **query: str) -> dict[str, Any]:
     """What the page's link changes, by the components' ids or labels."""
-    blocks = build(host)
-    [handler] = [fn.fn for fn in blocks.fns.values() if getattr(fn.fn, "__name__", "") == "follow_link"]
-    changed = await handler(SimpleNamespace(query=query), REQUEST)
+    return await changed_by(host, "follow_link", SimpleNamespace(query=query), REQUEST)
+
+
+async def changed_by(host: Host, name: str, *arguments: object) -> dict[str, Any]:
+    """What the handler of that name changes, likewise."""
+    [handler] = [fn.fn for fn in build(host).fns.values() if getattr(fn.fn, "__name__", "") == name]
+    changed = await handler(*arguments)
     return {getattr(part, "elem_id", None) or type(part).__name__: value for part, value in changed.items()}
 
 
@@ -93,6 +97,14 @@ async def test_a_run_under_way_is_followed(host: Host) -> None:
     assert changed["Tabs"]["selected"] == "compare"
     assert changed["asked-prompt"] == "x"
     assert changed["stop"]["visible"]
+    # Watching it does the same: what stands above the result is what ran.
+    watched = await changed_by(host, "watch_run", REQUEST)
+    assert watched.keys() | {"link-problem"} == changed.keys()
+    assert (watched["asked-prompt"], watched["stop"]) == (changed["asked-prompt"], changed["stop"])
+    # It stays on offer when something else is refused.
+    [race] = [fn.fn for fn in build(host).fns.values() if getattr(fn.fn, "__name__", "") == "race"]
+    controls = race.__self__._controls
+    assert race.__self__._offers(busy=False)[controls.watch]["visible"]
     comparison.stop()
     await finished(comparison)
 

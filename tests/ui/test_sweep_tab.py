@@ -22,7 +22,7 @@ from playground.domain.sweep.knobs import NAMES
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
 from playground.engine import devices
-from playground.i18n import LOCALES, say
+from playground.i18n import LOCALES, Locale, say
 from playground.runs.host import Host
 from playground.ui.compare import tab as compare_tab
 from playground.ui.compare.tab import CompareTab
@@ -47,6 +47,11 @@ def tabs(config: Config) -> tuple[SweepTab, CompareTab, Host]:
     return sweep, compare, host
 
 
+def filling(sweep: Sweep, locale: Locale) -> dict[Any, Any]:
+    """In the place of the forms."""
+    return {"filled": sweep.id}
+
+
 def given(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> dict[Any, Any]:
     """What the page holds when it has just been opened, but for what was typed: name_1, values_2, minutes ..."""
     sweep, compare, _ = tabs
@@ -58,7 +63,7 @@ def given(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> dict[Any, An
 
 
 def read(tabs: tuple[SweepTab, CompareTab, Host], **typed: Any) -> Any:
-    return Sweeps(*tabs)._read(given(tabs, **typed))
+    return Sweeps(*tabs, filling)._read(given(tabs, **typed))
 
 
 def test_it_starts_from_what_the_compare_tab_holds(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
@@ -66,7 +71,7 @@ def test_it_starts_from_what_the_compare_tab_holds(tabs: tuple[SweepTab, Compare
     assert [side.engine for side in made.case.sides] == [side.engine for side in PRESET.sides]
     assert (made.case.workload, made.preset) == (PRESET.workload, PRESET.name)
     page = given(tabs) | {tabs[1].prompt: "another"}
-    changed = Sweeps(*tabs)._read(page)
+    changed = Sweeps(*tabs, filling)._read(page)
     assert (changed.case.workload.prompt, changed.preset) == ("another", None)
 
 
@@ -196,7 +201,7 @@ async def frames(host: Host, sweep_id: str) -> list[Mapping[str, str]]:
 async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, CompareTab, Host]) -> None:
     """Endpoints of our own stand for engines. The page paints what it has not painted yet."""
     tab, _, host = tabs
-    page, other = Sweeps(*tabs), Sweeps(*tabs)
+    page, other = Sweeps(*tabs, filling), Sweeps(*tabs, filling)
     async with FakeServer(Steady(rate=200)) as server:
         sweep = sweep_of(server)
         begun = await page._begin(sweep, "en")
@@ -206,7 +211,6 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         refused = await other.go_on(given(tabs) | {tab.unfinished: sweep.id}, None)
         assert refused[tab.message]
         assert refused[tab.watch]["visible"]
-        assert (await other.watch())[tab.sweep_id] == sweep.id
         following = asyncio.create_task(frames(host, sweep.id))
         await until(lambda: sweep.points[0].settled and sweep.points[1].run is not None, within_s=60)
         await page.stop(sweep.id)
@@ -220,6 +224,8 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         assert ended[tab.start]["interactive"]
         # What is left, with the minutes that the page says.
         again = await page.go_on(given(tabs, minutes=2) | {tab.unfinished: sweep.id}, None)
+        # The forms above its points are of it.
+        assert again["filled"] == sweep.id
         assert again[tab.sweep_id] == sweep.id
         resumed = await frames(host, sweep.id)
     kept = host.history.sweep(sweep.id)

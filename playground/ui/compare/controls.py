@@ -81,7 +81,6 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
             concurrency_limit=None,
         )
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
-    controls.watch.click(runs.join, None, started, **at_once)
     controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)
     controls.stop.click(runs.stop, controls.run_id, None, **at_once)
     controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
@@ -145,12 +144,6 @@ class Runs:
     async def queue(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         return await self._begin(values, values[self._controls.mode], visitor_locale(request), wait=True)
 
-    async def join(self) -> dict[Any, Any]:
-        """Watch the run that is using the engines."""
-        live = self._host.latest
-        running = live is not None and not live.finished
-        return following(self._controls, live.run.id if live else "", running=running)
-
     async def _begin(self, values: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
         controls = self._controls
         try:
@@ -168,9 +161,9 @@ class Runs:
         return following(controls, comparison.run.id, running=True)
 
     def _offers(self, busy: bool) -> dict[Any, Any]:
-        """Whether to offer watching: only a run of this process can be watched."""
+        """Whether to offer watching: only a run of this process can be watched, whatever else is wrong."""
         controls, live = self._controls, self._host.latest
-        can_watch = busy and live is not None and not live.finished
+        can_watch = live is not None and not live.finished
         return {controls.watch: gr.update(visible=can_watch), controls.wait: gr.update(visible=busy)}
 
     async def ended(self, run_id: str, request: gr.Request) -> dict[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -38,6 +38,8 @@ from .tab import KnobFields, SweepTab
 
 logger = logging.getLogger(__name__)
 
+# A sweep -> the updates that put its settings into the forms.
+Fill = Callable[[Sweep, Locale], dict[Any, Any]]
 UNFINISHED = ("stopped", "failed", "interrupted")
 
 
@@ -50,9 +52,9 @@ class BadKnob(Exception):
         self.error = error
 
 
-def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
-    """Connect the events."""
-    sweeps = Sweeps(tab, compare, host)
+def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Sequence[Any]) -> None:
+    """Connect the events. `fill` puts a sweep's settings into the forms, which changes `filled`."""
+    sweeps = Sweeps(tab, compare, host, fill)
     inputs = tab.inputs() | compare.inputs()
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     messages = [tab.message, *(fields.message for fields in tab.knobs)]
@@ -62,8 +64,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host) -> None:
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
     started = followed_parts(tab)
     tab.start.click(sweeps.start, inputs, started, **quiet)
-    tab.go_on.click(sweeps.go_on, inputs, started, **quiet)
-    tab.watch.click(sweeps.watch, None, started, **at_once)
+    tab.go_on.click(sweeps.go_on, inputs, [*dict.fromkeys([*started, *filled])], **quiet)
     tab.follower.stop(sweeps.ended, None, [*buttons, tab.unfinished], **at_once)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
@@ -99,10 +100,11 @@ def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
 class Sweeps:
     """The handlers."""
 
-    def __init__(self, tab: SweepTab, compare: CompareTab, host: Host) -> None:
+    def __init__(self, tab: SweepTab, compare: CompareTab, host: Host, fill: Fill) -> None:
         self._tab = tab
         self._compare = compare
         self._host = host
+        self._fill = fill
 
     def fill(self, preset: str) -> dict[Any, Any]:
         return sweep_tab.filling(self._tab, presets.load(preset))
@@ -157,7 +159,8 @@ class Sweeps:
             if not sweep.remaining:
                 raise InvalidInput("sweep.none_to_go", id=chosen)
             sweep.plan = sweep.plan.model_copy(update={"budget_s": budget_s})
-            return await self._begin(sweep, locale)
+            # What stands above its points is what they are of.
+            return {**self._fill(sweep, locale), **await self._begin(sweep, locale)}
         except PlaygroundError as error:
             return self._refused(error, locale)
 
@@ -174,12 +177,6 @@ class Sweeps:
         """Show the error. A sweep that another page started can be watched."""
         updates = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
         return {**self._messages(error, locale), **updates}
-
-    async def watch(self) -> dict[Any, Any]:
-        running = self._running()
-        if running is None:
-            return {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=False)}
-        return following(self._tab, running.id)
 
     async def stop(self, sweep_id: str) -> None:
         if sweep_run := self._host.followed_sweep(sweep_id):
