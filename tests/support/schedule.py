@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.paths import ROOT
 
-GROUPS = ("engine", "foreign", "browser")
+GROUPS = ("engine", "gpu", "foreign", "browser")
 ORDER = (*GROUPS, None)
 
 
