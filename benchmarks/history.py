@@ -45,18 +45,19 @@ def main(runs: int, requests: int) -> None:
         fill(path, runs, requests, draw, vocabulary)
         print(f"{runs} runs of {SIDES} sides with {requests} requests each: {_mib(path)} MiB")
         history = History(path)
-        print(f"{'brought up to date':<32}{_seconds(history.open):>10.1f} s")
+        print(f"{'brought up to date':<34}{_seconds(history.open):>10.1f} s")
         slowest, began = 0.0, time.perf_counter()
         before = began
         while history.index():
             slowest, before = max(slowest, time.perf_counter() - before), time.perf_counter()
-        print(f"{'search index built':<32}{before - began:>10.1f} s, a batch at most {slowest:.2f} s")
+        print(f"{'search index built':<34}{before - began:>10.1f} s, a batch at most {slowest:.2f} s")
         began = time.perf_counter()
         while history.summarise():
             pass
-        print(f"{'results noted':<32}{time.perf_counter() - began:>10.1f} s")
-        print(f"{'with the index':<32}{_mib(path):>10} MiB")
-        print(f"\n{'':<32}{'median ms':>10}{'p95 ms':>10}{'lines':>8}")
+        print(f"{'results noted':<34}{time.perf_counter() - began:>10.1f} s")
+        _tag(path)
+        print(f"{'with the index':<34}{_mib(path):>10} MiB")
+        print(f"\n{'':<34}{'median ms':>10}{'p95 ms':>10}{'lines':>8}")
         for name, ask in queries(history, draw, vocabulary).items():
             times, lines = [], 0
             for _ in range(REPEATS):
@@ -66,7 +67,7 @@ def main(runs: int, requests: int) -> None:
             times.sort()
             p95 = times[int(0.95 * len(times))]
             mark = "" if p95 < TARGET_MS else f"  above {TARGET_MS} ms"
-            print(f"{name:<32}{times[len(times) // 2]:>10.1f}{p95:>10.1f}{lines:>8}{mark}")
+            print(f"{name:<34}{times[len(times) // 2]:>10.1f}{p95:>10.1f}{lines:>8}{mark}")
 
 
 def queries(history: History, draw: random.Random, vocabulary: list[str]) -> dict[str, Callable[[], list[object]]]:
@@ -103,8 +104,13 @@ def queries(history: History, draw: random.Random, vocabulary: list[str]) -> dic
         "a machine and a text": search(machine=lambda: "x", text=common),
         "a verdict that none has": search(verdict=lambda: "faster"),
         "starred, of a text": search(starred=lambda: True, text=common),
+        "a tag that few have": search(tag=lambda: "few"),
+        "a tag that most have": search(tag=lambda: "most"),
+        "a tag that none has": search(tag=lambda: rare()),
+        "page 1000, most tokens a second": search(order=lambda: "rate", offset=lambda: 50_000, limit=lambda: 51),
         "page 1000": search(offset=lambda: 50_000, limit=lambda: 51),
         "machines to choose from": lambda: list(history.values("machine")),
+        "tags to choose from": lambda: list(history.tags()),
         "presets to choose from": lambda: list(history.values("preset")),
         "earlier starts of engines": lambda: list(history.start_seconds("cpu")),
     }
@@ -122,10 +128,7 @@ def fill(path: Path, runs: int, requests: int, draw: random.Random, vocabulary: 
     chunks = json.dumps([[10.0 * number, 1, "word "] for number in range(WORDS_IN_ANSWER)])
     for number in range(runs):
         run = _run(number, draw)
-        row = rows.run_row(run)
-        # A column of a later shape.
-        del row["prompts"]
-        _insert(connection, "runs", row)
+        _insert(connection, "runs", rows.run_row(run))
         for position, side in enumerate(run.sides):
             _insert(connection, "sides", rows.side_row(run.id, position, side))
             _insert(connection, "trials", rows.trial_row(run.id, position, side.trials[0]))
@@ -134,7 +137,6 @@ def fill(path: Path, runs: int, requests: int, draw: random.Random, vocabulary: 
                 answer = " ".join(words[request * WORDS_IN_ANSWER :][:WORDS_IN_ANSWER])
                 trace = RequestTrace(run.workload.conversation, sent_ms=1.0, ended=True)
                 row = rows.request_row(run.id, position, 0, request, trace, 0)
-                del row["conversation_id"]
                 row |= {
                     "conversation": json.dumps([{"role": "user", "content": run.workload.prompt}]),
                     "output_text": answer + ("机器学习 是什么" if number % 50 == 0 else ""),
@@ -170,6 +172,9 @@ def _run(number: int, draw: random.Random) -> Run:
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: rows.Row) -> None:
+    """Without the columns of later shapes."""
+    known = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+    row = {name: value for name, value in row.items() if name in known}
     names = ", ".join(f'"{name}"' for name in row)
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
@@ -181,6 +186,13 @@ def _word(draw: random.Random) -> str:
 def _syllables(draw: random.Random) -> Iterator[str]:
     for _ in range(draw.randint(1, 4)):
         yield draw.choice("bcdfghklmnprstvw") + draw.choice("aeiou") + draw.choice(["", "n", "r", "s", "l"])
+
+
+def _tag(path: Path) -> None:
+    """Nine of ten runs have a tag, one of a thousand another."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO entry_tags SELECT 'most', number FROM entries WHERE number % 10 > 0")
+        connection.execute("INSERT INTO entry_tags SELECT 'few', number FROM entries WHERE number % 1000 = 1")
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -210,8 +210,7 @@ class History:
     def tags(self) -> list[str]:
         """All words that are tags."""
         with self._file.reading() as db:
-            texts = db.conn.execute("SELECT DISTINCT tags FROM entries WHERE tags != '' AND deleted_at IS NULL")
-            return sorted({word for (text,) in texts for word in text.split()})
+            return results.tags(db)
 
     def settings(self, saved_id: str) -> Run | Sweep | None:
         """A run or a sweep without its trials, samples and points, which is quick; None without one of that id."""

@@ -263,3 +263,24 @@ def reported(db: Database) -> None:
 def energy(db: Database) -> None:
     """What a trial's GPUs took."""
     db.table("trials").add_column("energy_j", float)
+
+
+@migrations(name="018_pages")
+def pages(db: Database) -> None:
+    """Lists ordered by a figure are read from an index alone; each tag has its lines."""
+    for statement in (
+        "DROP INDEX entries_rate",
+        "DROP INDEX entries_speed_up",
+        *(
+            f"CREATE INDEX entries_by_{figure} ON entries"
+            f" ({figure}, id, listed, deleted_at, preset, machine, version, verdict, star)"
+            f" WHERE {figure} IS NOT NULL AND id = listed AND deleted_at IS NULL"
+            for figure in ("rate", "speed_up")
+        ),
+        "CREATE TABLE entry_tags (tag TEXT, number INTEGER, PRIMARY KEY (tag, number)) WITHOUT ROWID",
+        "CREATE INDEX tags_of_entry ON entry_tags (number)",
+    ):
+        db.conn.execute(statement)
+    for number, tags in list(db.conn.execute("SELECT number, tags FROM entries WHERE tags != ''")):
+        rows = ((tag, number) for tag in tags.split())
+        db.conn.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?)", rows)

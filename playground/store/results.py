@@ -91,7 +91,21 @@ def machine_name(machine: dict[str, object]) -> str | None:
     return str(machine["cpu"]) if machine.get("cpu") else None
 
 
+def tags(db: Database) -> list[str]:
+    """The words that are tags of what is listed."""
+    query = (
+        "SELECT tag FROM (SELECT DISTINCT tag FROM entry_tags) AS words WHERE EXISTS"
+        " (SELECT 1 FROM entry_tags AS used JOIN entries ON entries.number = used.number"
+        " WHERE used.tag = words.tag AND deleted_at IS NULL)"
+    )
+    return sorted(tag for (tag,) in db.conn.execute(query))
+
+
 def annotate(db: Database, saved_id: str, star: bool, tags: str, note: str) -> None:
     words = " ".join(tags.split())[:LONGEST_TAGS]
     change = "UPDATE entries SET star = ?, tags = ?, note = ? WHERE id = ?"
     db.conn.execute(change, [star, words, note[:LONGEST_NOTE], saved_id])
+    for (number,) in list(db.conn.execute("SELECT number FROM entries WHERE id = ?", [saved_id])):
+        db.conn.execute("DELETE FROM entry_tags WHERE number = ?", [number])
+        rows = ((tag, number) for tag in words.split())
+        db.conn.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?)", rows)

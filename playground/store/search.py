@@ -101,18 +101,20 @@ def listed(db: Database, filters: Filters, limit: int, offset: int = 0) -> list[
         ids = json.dumps(list(islice(_newest_first(db, filters), MOST_SORTED)))
         conditions: list[Condition] = [("id IN (SELECT value FROM json_each(?))", [ids])]
     else:
-        conditions = _of_lines(filters)
+        conditions = _of_lines(db, filters)
         if filters.get("preset"):
             conditions.append(("preset = ?", [_storable(filters["preset"])]))
     column = "number" if order == "newest" else order
+    # Not by an index of a filter: of a machine with many runs all would be sorted.
+    source = "entries" if order == "newest" else f"entries INDEXED BY entries_by_{order}"
     known = ["id = listed", "deleted_at IS NULL", f"{column} IS NOT NULL"]
     where = " AND ".join([*known, *(sql for sql, _ in conditions)])
     values = [value for _, bound in conditions for value in bound]
-    query = f"SELECT id FROM entries WHERE {where} ORDER BY {column} DESC LIMIT ? OFFSET ?"
+    query = f"SELECT id FROM {source} WHERE {where} ORDER BY {column} DESC LIMIT ? OFFSET ?"
     return [saved_id for (saved_id,) in db.conn.execute(query, [*values, limit, offset])]
 
 
-def _of_lines(filters: Filters) -> list[Condition]:
+def _of_lines(db: Database, filters: Filters) -> list[Condition]:
     """What a line itself must meet."""
     conditions = [
         (f"{name} = ?", [_storable(value)])
@@ -126,7 +128,7 @@ def _of_lines(filters: Filters) -> list[Condition]:
     if filters.get("starred"):
         conditions.append(("star = 1", []))
     if filters.get("tag"):
-        conditions.append(("' ' || tags || ' ' LIKE ? ESCAPE '\\'", [_like(f" {_storable(filters['tag'])} ")]))
+        conditions.append(_among(db, "entry_tags", "tag = ?", _storable(filters["tag"])))
     return conditions
 
 
@@ -135,7 +137,7 @@ def _newest_first(db: Database, filters: Filters) -> Iterator[str]:
     preset = _storable(filters.get("preset", ""))
     if max(len(text), len(model)) > LONGEST_SEARCHED:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
-    lines = _of_lines(filters)
+    lines = _of_lines(db, filters)
     if lines and (text or model):
         # A point is found by its text, and its sweep by what came out.
         where = " AND ".join(sql for sql, _ in lines)
@@ -147,7 +149,7 @@ def _newest_first(db: Database, filters: Filters) -> Iterator[str]:
     among = [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
     streams = [_stream(db, [*among, *lines], preset)]
     if not short:
-        streams.append(_stream(db, [*(_with_model(db, model) if model else []), *lines], preset, text))
+        streams.append(_stream(db, [*([_with_model(db, model)] if model else []), *lines], preset, text))
     seen = set[str]()
     for _, line in heapq.merge(*streams, reverse=True):
         if line not in seen:
@@ -170,19 +172,20 @@ def _stream(db: Database, conditions: list[Condition], preset: str, text: str = 
     yield from db.conn.execute(query, values)
 
 
-def _with_model(db: Database, model: str) -> list[Condition]:
-    """What an entry of such a model meets: it is among a few, or else each is examined."""
+def _with_model(db: Database, model: str) -> Condition:
+    """What an entry of such a model meets."""
     like = "SELECT id FROM models WHERE name LIKE ? ESCAPE '\\'"
     models = json.dumps([number for (number,) in db.conn.execute(like, [_like(model)])])
-    some = "SELECT number FROM entry_models WHERE model_id IN (SELECT value FROM json_each(?)) LIMIT ?"
-    numbers = [number for (number,) in db.conn.execute(some, [models, FEW + 1])]
+    return _among(db, "entry_models", "model_id IN (SELECT value FROM json_each(?))", models)
+
+
+def _among(db: Database, table: str, chosen: str, value: str) -> Condition:
+    """What the entries that the table has for this value meet: each is among a few, or else is examined."""
+    some = f"SELECT number FROM {table} WHERE {chosen} LIMIT ?"
+    numbers = [number for (number,) in db.conn.execute(some, [value, FEW + 1])]
     if len(numbers) <= FEW:
-        return [("number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])]
-    each = (
-        "EXISTS (SELECT 1 FROM entry_models WHERE entry_models.number = entries.number"
-        " AND model_id IN (SELECT value FROM json_each(?)))"
-    )
-    return [(each, [models])]
+        return "number IN (SELECT value FROM json_each(?))", [json.dumps(numbers)]
+    return f"EXISTS (SELECT 1 FROM {table} WHERE {table}.number = entries.number AND {chosen})", [value]
 
 
 def limits(db: Database, text: str, model: str) -> Message | None:
@@ -215,7 +218,8 @@ def index(db: Database, batch: Iterable[Words]) -> None:
 
 
 def forget(db: Database, entry: Row) -> None:
-    """Take what `index` has added out of the index again, while the rows still are as they were."""
+    """Take what `index` has added out of the index again, while the rows still are as they were; and the tags."""
+    db.conn.execute("DELETE FROM entry_tags WHERE number = ?", [entry["number"]])
     if entry["indexed"]:
         text = _words(db, entry).text
         db.conn.execute("INSERT INTO texts (texts, rowid, text) VALUES ('delete', ?, ?)", [entry["number"], text])

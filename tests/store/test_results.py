@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
 from store.test_history import run, saved
 from support.finished_runs import done
 from support.measured_run import measured_run
@@ -13,7 +14,8 @@ from support.sweep_run import made_sweep, save
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
-from playground.store import History
+from playground.store import History, search
+from playground.store.migrations import migrations
 
 
 @pytest.fixture
@@ -150,3 +152,35 @@ def test_backup(three: History, tmp_path: Path) -> None:
     for path in (copy, tmp_path / "none" / "copy.db"):
         with pytest.raises(InvalidInput, match=r"history\.no_backup"):
             three.backup(path)
+
+
+def test_tags_follow_the_lines(three: History, config: Config) -> None:
+    first, second = ids(three)[:2]
+    three.annotate(first, star=False, tags="gpu  nightly gpu", note="")
+    three.annotate(second, star=False, tags="nightly", note="")
+    assert three.tags() == ["gpu", "nightly"]
+    assert (ids(three, tag="nightly"), ids(three, tag="night")) == ([first, second], [])
+    three.annotate(first, star=False, tags="cpu", note="")
+    assert (three.tags(), ids(three, tag="nightly")) == (["cpu", "nightly"], [second])
+    three.delete(first)
+    assert three.tags() == ["nightly"]
+    three.prune(before="2030-01-01")
+    assert execute(config, "SELECT * FROM entry_tags") == []
+
+
+def test_tags_of_before(config: Config) -> None:
+    with sqlite3.connect(config.db) as db:
+        migrations.apply(Database(db), stop_before="018_pages")
+        db.execute("INSERT INTO entries (id, listed, tags, indexed) VALUES ('a', 'a', 'gpu nightly', 1)")
+    assert History(config.db).tags() == ["gpu", "nightly"]
+
+
+@pytest.mark.parametrize("order", ["rate", "speed_up"])
+def test_far_pages_are_read_from_an_index_alone(three: History, config: Config, order: str) -> None:
+    statements: list[str] = []
+    with sqlite3.connect(config.db) as connection:
+        connection.set_trace_callback(statements.append)
+        search.listed(Database(connection), {"order": order, "machine": "x"}, 51, 50_000)  # type: ignore[typeddict-item]
+        connection.set_trace_callback(None)
+        [plan] = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[-1]}")]
+    assert f"USING COVERING INDEX entries_by_{order} " in plan
