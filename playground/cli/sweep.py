@@ -16,6 +16,7 @@ from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.schedule import schedule_of
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.report.deploy import snippets
@@ -41,6 +42,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     sweep.add_argument("--minutes", type=_minutes, help=say("cli.minutes"))
     sweep.add_argument("--resume", metavar="ID", help=say("cli.resume"))
+    sweep.add_argument("--schedule", metavar="ID", help=say("cli.schedule"))
     sweep.add_argument("--plan", action="store_true", help=say("cli.plan"))
     sweep.add_argument("--json", action="store_true", help=say("cli.json"))
     sweep.set_defaults(verb=run)
@@ -85,6 +87,8 @@ def show(config: Config, sweep: Sweep, *, as_json: bool) -> None:
 def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
     if arguments.resume:
         return _resumed(host, arguments)
+    if arguments.schedule:
+        return _scheduled(host, arguments)
     if arguments.preset is None:
         raise InvalidInput("cli.sweep_of_what")
     preset = preset_of(arguments.preset, host.config.limits)
@@ -118,6 +122,19 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
     if arguments.minutes:
         sweep.plan = sweep.plan.model_copy(update={"budget_s": arguments.minutes * 60})
     return sweep
+
+
+def _scheduled(host: Host, arguments: argparse.Namespace) -> Sweep:
+    """What measures the schedule that a sweep of the history proposes."""
+    earlier = host.history.sweep(arguments.schedule)
+    if earlier is None:
+        raise InvalidInput("sweep.no_such_sweep", id=arguments.schedule)
+    if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
+        raise InvalidInput("cli.resume_alone")
+    plan, case = schedule_of(earlier, SweepAnalysis.of(earlier).series).measurement(earlier)
+    if arguments.minutes:
+        plan = plan.model_copy(update={"budget_s": arguments.minutes * 60})
+    return new_sweep(plan, case)
 
 
 def _print_plan(estimate: Estimate) -> None:

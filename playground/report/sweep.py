@@ -21,7 +21,7 @@ from .documents.parts import (
     side_figures_document,
     verdict_document,
 )
-from .documents.sweep import PointDocument, SweepDocument, SweepPlanDocument
+from .documents.sweep import PointDocument, RecommendedDocument, SweepDocument, SweepPlanDocument
 from .findings import sweep_findings
 
 # Acceptance rates for which the conclusions state the speed-up: claimed to feel good, and high.
@@ -117,6 +117,10 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
     errors = accuracy(analysis.prediction_errors)
     runs = [point.run for point in analysis.points if point.run is not None]
     values = _named(sweep, best.values) if isinstance(best.values, tuple) else best.values
+    reason = say_message(best.reason, locale)
+    recommended: RecommendedDocument = {"values": values, "side": best.side, "reason": reason}
+    if best.schedule is not None:
+        recommended["schedule"] = [list(part) for part in best.schedule.ranges]
     return {
         "schema": SCHEMA_VERSION,
         "run_id": sweep.id,
@@ -136,7 +140,7 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
             {"name": knob.name, "side": knob.side, "values": list(knob.values)} for knob in sweep.plan.knobs
         ],
         "points": [_point(analysis, point, locale) for point in analysis.points],
-        "recommended": {"values": values, "side": best.side, "reason": say_message(best.reason, locale)},
+        "recommended": recommended,
         "prediction_error": None if errors is None else say_message(errors, locale),
         "claim": claim_document(claim_of(sweep), locale),
         "problem": message_document(sweep.problem, locale),

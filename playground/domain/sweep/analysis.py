@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
+from playground.domain.spec.settings import EngineSettings
 from playground.domain.speculation.prediction import PredictionError
 from playground.domain.stats.headline import Headline
 
@@ -65,8 +66,14 @@ class SweepAnalysis:
 
     @property
     def recommended_side(self) -> SideRecord | None:
-        """The side that the recommendation deploys: the one that it names; for "off" the first side."""
+        """The side that the recommendation deploys: the one that it names; for "off" the first side; with a
+        schedule, one that was measured with another k."""
         best = self.recommendation
+        if best.schedule is not None:
+            runs = (point.run for point in self.points if point.run is not None)
+            side = next(side for run in runs for side in run.sides if side.label == best.side)
+            assert isinstance(side.settings, EngineSettings)
+            return replace(side, settings=best.schedule.engine(side.settings))
         if best.values == "off":
             return next((point.run.sides[0] for point in self.points if point.run is not None), None)
         run = self.points[best.number].run if best.number is not None else None

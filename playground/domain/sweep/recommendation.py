@@ -16,22 +16,27 @@ from playground.domain.stats.rounds import whole_rounds
 from .plan import value_text
 from .record import Sweep
 from .result import PointResult
+from .schedule import Schedule, proposed
 from .score import Score, scores
 from .series import SpeculationSeries
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The values to deploy; "off": switch speculation off; None: nothing to recommend. `number`: its point."""
+    """The values to deploy; "off": switch speculation off; None: nothing to recommend but a schedule, if there is
+    one. `number`: its point."""
 
     values: tuple[Value, ...] | Literal["off"] | None
     reason: Message
     number: int | None = None
     side: str | None = None
+    schedule: Schedule | None = None
 
 
 def recommend(sweep: Sweep, results: Sequence[PointResult], series: Sequence[SpeculationSeries]) -> Recommendation:
     """The best measured values, by the workload's objective."""
+    if (schedule := proposed(sweep, series)) is not None:
+        return Recommendation(None, schedule.message, side=schedule.side, schedule=schedule)
     if sweep.synthetic:
         return Recommendation(None, Message("sweep.synthetic"))
     if not any(knob.of_engines for knob in sweep.plan.knobs):

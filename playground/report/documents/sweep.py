@@ -54,6 +54,8 @@ class RecommendedDocument(TypedDict):
     values: dict[str, Value] | Literal["off"] | None
     side: str | None
     reason: str
+    schedule: NotRequired[list[list[int]]]
+    """num_speculative_tokens_per_batch_size: [first, last, k] of the batch's size, where k depends on it."""
 
 
 class SweepDocument(TypedDict):

@@ -13,10 +13,12 @@ from playground import presets, prompts
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.spec.case import Case
+from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_values
 from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, points_of
 from playground.domain.sweep.record import Sweep
+from playground.domain.sweep.schedule import schedule_of
 from playground.domain.validation import validate
 from playground.i18n import Locale, say, say_message
 from playground.report.sweep import plan_sentences
@@ -65,7 +67,9 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Seq
     started = followed_parts(tab)
     tab.start.click(sweeps.start, inputs, started, **quiet)
     tab.go_on.click(sweeps.go_on, inputs, [*dict.fromkeys([*started, *filled])], **quiet)
+    tab.schedule.click(sweeps.schedule, {tab.sweep_id, tab.minutes}, started, **quiet)
     tab.follower.stop(sweeps.ended, None, [*buttons, tab.unfinished], **at_once)
+    tab.follower.stop(sweeps.offer_schedule, tab.sweep_id, tab.schedule, **quiet)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
     tab.stop.click(sweeps.stop, tab.sweep_id, None, **at_once)
@@ -80,7 +84,8 @@ def followed_parts(tab: SweepTab) -> list[Any]:
     """The components that change when a sweep is started or followed."""
     messages = [tab.message, *(fields.message for fields in tab.knobs)]
     live = [tab.follower, tab.player]
-    return [*messages, tab.start, tab.stop, tab.watch, tab.go_on, tab.sweep_id, *live, tab.plan]
+    buttons = [tab.start, tab.stop, tab.watch, tab.go_on, tab.schedule]
+    return [*messages, *buttons, tab.sweep_id, *live, tab.plan]
 
 
 def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
@@ -92,6 +97,7 @@ def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
         tab.player: "",
         tab.start: off,
         tab.go_on: off,
+        tab.schedule: gr.update(visible=False),
         tab.stop: gr.update(visible=True),
         tab.watch: gr.update(visible=False),
     }
@@ -191,6 +197,25 @@ class Sweeps:
         updates[tab.go_on] |= usable
         return {**updates, tab.watch: gr.update(visible=self._running() is not None)}
 
+    async def offer_schedule(self, sweep_id: str) -> dict[Any, Any]:
+        """Offer to measure the schedule that the sweep proposes, if it does."""
+        ended = self._host.followed_sweep(sweep_id)
+        offered = ended is not None and await FORMS.run(_proposes, ended.sweep)
+        return {self._tab.schedule: gr.update(visible=offered)}
+
+    async def schedule(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        """Measure it against the best single k and off, within the minutes that the page says."""
+        locale, chosen = visitor_locale(request), inputs[self._tab.sweep_id]
+        try:
+            earlier = await READERS.run(self._host.history.sweep, chosen)
+            if earlier is None:
+                raise InvalidInput("sweep.no_such_sweep", id=chosen)
+            plan, case = await FORMS.run(_scheduled, earlier)
+            plan = plan.model_copy(update={"budget_s": _budget_s(inputs[self._tab.minutes])})
+            return await self._begin(new_sweep(plan, case), locale)
+        except PlaygroundError as error:
+            return self._refused(error, locale)
+
     def _running(self) -> SweepRun | None:
         latest = self._host.latest_sweep
         return latest if latest is not None and not latest.finished else None
@@ -252,6 +277,14 @@ def _knob(fields: KnobFields, inputs: Mapping[Any, Any], case: Case, search: boo
     except InvalidInput as error:
         raise BadKnob(fields, error) from error
     return knob
+
+
+def _proposes(sweep: Sweep) -> bool:
+    return SweepAnalysis.of(sweep).recommendation.schedule is not None
+
+
+def _scheduled(sweep: Sweep) -> tuple[SweepPlan, Case]:
+    return schedule_of(sweep, SweepAnalysis.of(sweep).series).measurement(sweep)
 
 
 def _budget_s(minutes: float | None) -> float:

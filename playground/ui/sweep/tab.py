@@ -15,7 +15,7 @@ from playground.i18n import Locale, say
 from playground.presets import Preset
 from playground.ui.live import follower
 from playground.ui.shared import view
-from playground.ui.shared.labels import label
+from playground.ui.shared.labels import label, sentence
 
 from . import view as sweep_view
 from .view import SweepView
@@ -61,6 +61,7 @@ class SweepTab:
     go_on: gr.Button
     plan: gr.HTML
     progress: gr.HTML
+    schedule: gr.Button
     view: SweepView
     panes: gr.HTML
     charts: gr.HTML
@@ -104,6 +105,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
     estimate = gr.HTML(apply_default_css=False, elem_id="sweep-told", elem_classes="sweep-plan")
     progress = view.live_text("sweep-progress", elem_id="sweep-progress")
     player = follower.player("sweep")
+    schedule = gr.Button(sentence("sweep.measure_schedule"), visible=False, elem_id="sweep-schedule")
     return SweepTab(
         tab=tab,
         base=base,
@@ -119,6 +121,7 @@ def build(tab: gr.Tab, preset: Preset) -> SweepTab:
         go_on=go_on,
         plan=estimate,
         progress=progress,
+        schedule=schedule,
         view=sweep_view.build("sweep-points", live="sweep"),
         panes=view.panes("sweep-panes"),
         charts=view.chart_grid(),
