@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
 import pytest
+from support import sweep_run
 from support.endpoints import at, attached
 from support.fake_server import FakeServer, Steady
 from support.sweep_cases import case, sweep_over
@@ -236,3 +238,27 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
     # Charts and table are sent when a point has settled, not with every frame.
     assert len([parts for parts in resumed if "charts" in parts]) < len(resumed)
     await host.close()
+
+
+async def test_a_schedule_is_measured_by_one_click(
+    tabs: tuple[SweepTab, CompareTab, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is offered once the sweep that proposes it has ended."""
+    tab, _, host = tabs
+    monkeypatch.setattr(sweep_run, "PER_DRAFT", 0.2)
+    ended = sweep_run.made_sweep("quick.k=1,4", "concurrency=1,16")
+    sweep_run.save(host.history, ended)
+    page, begun = Sweeps(*tabs, filling), list[Sweep]()
+
+    async def begin(sweep: Sweep, locale: Locale) -> dict[Any, Any]:
+        begun.append(sweep)
+        return {}
+
+    monkeypatch.setattr(page, "_begin", begin)
+    for followed, offered in ((ended, True), (sweep_run.made_sweep("quick.k=1,4"), False)):
+        monkeypatch.setattr(host, "followed_sweep", lambda _, sweep=followed: SimpleNamespace(sweep=sweep))
+        assert (await page.offer_schedule("id"))[tab.schedule]["visible"] == offered
+    assert (await page.schedule({tab.sweep_id: ended.id, tab.minutes: 5}, None))["filled"] == begun[0].id
+    assert begun[0].plan.budget_s == 300
+    assert len(begun[0].case.sides) == 3
+    assert (await page.schedule({tab.sweep_id: "gone", tab.minutes: 5}, None))[tab.message]

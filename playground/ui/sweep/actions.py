@@ -66,8 +66,9 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Seq
     at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
     started = followed_parts(tab)
     tab.start.click(sweeps.start, inputs, started, **quiet)
-    tab.go_on.click(sweeps.go_on, inputs, [*dict.fromkeys([*started, *filled])], **quiet)
-    tab.schedule.click(sweeps.schedule, {tab.sweep_id, tab.minutes}, started, **quiet)
+    both = [*dict.fromkeys([*started, *filled])]
+    tab.go_on.click(sweeps.go_on, inputs, both, **quiet)
+    tab.schedule.click(sweeps.schedule, {tab.sweep_id, tab.minutes}, both, **quiet)
     tab.follower.stop(sweeps.ended, None, [*buttons, tab.unfinished], **at_once)
     tab.follower.stop(sweeps.offer_schedule, tab.sweep_id, tab.schedule, **quiet)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
@@ -212,7 +213,8 @@ class Sweeps:
                 raise InvalidInput("sweep.no_such_sweep", id=chosen)
             plan, case = await FORMS.run(_scheduled, earlier)
             plan = plan.model_copy(update={"budget_s": _budget_s(inputs[self._tab.minutes])})
-            return await self._begin(new_sweep(plan, case), locale)
+            sweep = new_sweep(plan, case)
+            return {**self._fill(sweep, locale), **await self._begin(sweep, locale)}
         except PlaygroundError as error:
             return self._refused(error, locale)
 
