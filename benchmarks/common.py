@@ -68,7 +68,7 @@ main()
 
 # What `playground/engine/probe.py` says of a runtime: every knob's flag is known, and takes any value.
 IDENTITY = {"version": "stand-in", "device": "cpu", "entry_point": "stand-in", "openmp": None}
-IDENTITY |= {"heterogeneous_vocab": False, "arctic_inference": False, "bytecode": True}
+IDENTITY |= {"heterogeneous_vocab": False, "arctic_inference": False, "schedules": False, "bytecode": True}
 FLAGS = {f"--{name.replace('_', '-')}": None for name in (*Knobs.model_fields, "speculative_config")}
 STAND_IN = """#!/bin/sh
 case "$*" in
