@@ -15,9 +15,9 @@ DIFFERS = ' class="differs"'
 
 def path_line(path: EnginePath, locale: Locale = "en") -> str:
     """What matters most for the speed, as far as it is known."""
-    parts = [f"Model Runner {path.model_runner}"] if path.model_runner else []
+    parts = [f"runner {path.model_runner}"] if path.model_runner else []
     if path.async_scheduling is not None:
-        parts.append(f"{say('path.async_scheduling', locale)}: {_text(path, 'async_scheduling', locale)}")
+        parts.append(say("path.async_on" if path.async_scheduling else "path.async_off", locale))
     parts += [
         text for text in (path.attention_backend, path.cudagraph_mode and f"graphs {path.cudagraph_mode}") if text
     ]

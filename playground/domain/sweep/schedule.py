@@ -36,10 +36,10 @@ class Schedule:
 
     @property
     def message(self) -> Message:
-        return Message(
-            "sweep.schedule",
-            {"side": self.side, "ranges": [list(part) for part in self.ranges], "single": self.single_k},
-        )
+        *parts, text = [_range(part, last=part == self.ranges[-1]) for part in self.ranges]
+        for part in reversed(parts):
+            text = Message("path.and", {"first": part, "second": text})
+        return Message("sweep.schedule", {"side": self.side, "ranges": text, "single": self.single_k})
 
     def engine(self, settings: EngineSettings) -> EngineSettings:
         """The settings with this schedule."""
@@ -97,6 +97,12 @@ def _ranges(best: dict[int, int]) -> tuple[Range, ...]:
         else:
             ranges.append((ranges[-1][1] + 1 if ranges else 1, last, best[size]))
     return tuple(ranges)
+
+
+def _range(part: Range, *, last: bool) -> Message:
+    first, end, k = part
+    sizes = f"{first}+" if last else str(first) if first == end else f"{first}-{end}"
+    return Message("sweep.range" if k else "sweep.range_off", {"sizes": sizes, "k": k})
 
 
 def _single(groups: Sequence[SpeculationSeries]) -> int:

@@ -25,11 +25,12 @@ from .side_form import SideForm
 
 @dataclass
 class SideCount:
-    """`same_path` adds a side with speculation off that works as the one that speculates."""
+    """`same_path` adds a side that is off and works as the one that speculates; `message` says why not."""
 
     add: gr.Button
     remove: gr.Button
     same_path: gr.Button
+    message: gr.HTML
 
     @property
     def buttons(self) -> list[gr.Button]:
@@ -42,7 +43,7 @@ def build(count: int) -> SideCount:
         add = _button("add_side", count < MOST_SIDES)
         remove = _button("remove_side", count > LEAST_SIDES)
         same_path = _button("add_same_path", count < MOST_SIDES)
-    return SideCount(add, remove, same_path)
+    return SideCount(add, remove, same_path, gr.HTML(apply_default_css=False, elem_id="same-path-message"))
 
 
 def _button(name: str, usable: bool) -> gr.Button:
@@ -73,10 +74,10 @@ def wire(buttons: SideCount, base: gr.Textbox, sides: Sequence[SideForm], config
             read = [side_form.read(side, values)[0] for side in used]
             extra = await CHECKS.run(off_same_path, config, read)
         except PlaygroundError as error:
-            return {**same, used[-1].notes: alert(error, visitor_locale(request))}
-        return {**same, **_one_more(buttons, base, sides, values, extra, typed=extra.label)}
+            return {**same, buttons.message: alert(error, visitor_locale(request))}
+        return {**same, buttons.message: "", **_one_more(buttons, base, sides, values, extra, typed=extra.label)}
 
-    outputs = [base, *buttons.buttons, *(part for side in sides for part in side.outputs())]
+    outputs = [base, *buttons.buttons, buttons.message, *(part for side in sides for part in side.outputs())]
     inputs: set[Any] = {base, *(field for side in sides for field in side.fields.values())}
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     return [

@@ -69,9 +69,8 @@ class Painter:
             **self._paint(now, whole),
         }
         if self._run.status != "running":
-            painted["note"] = " ".join(
-                [painted["note"], *(say_message(what, self._locale) for what in unlike(self._run))]
-            )
+            beside = [say_message(what, self._locale) for what in unlike(self._run)]
+            painted["note"] = " ".join([*beside, painted["note"]]).strip()
         if self._run.status != "running" and not self._drawn():
             painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
         if self._comparison is not None and self._comparison.unsaved is not None:

@@ -18,7 +18,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.schedule import KEY, _ranges, schedule_of
-from playground.i18n import LOCALES
+from playground.i18n import LOCALES, say_message
 from playground.report.sweep import sweep_document
 from playground.runs.sweep import new_sweep
 from playground.store import History
@@ -49,6 +49,7 @@ def test_borders(best: dict[int, int], ranges: Any) -> None:
 
 def test_a_schedule_is_proposed_and_measured(dear_in_batches: Sweep, config: Config) -> None:
     analysis = SweepAnalysis.of(dear_in_batches)
+    assert "k = 4 at 1-8, off at 9+." in say_message(analysis.recommendation.reason)
     schedule = analysis.recommendation.schedule
     assert schedule is not None
     ks = [k for _, _, k in schedule.ranges]
@@ -65,7 +66,7 @@ def test_a_schedule_is_proposed_and_measured(dear_in_batches: Sweep, config: Con
         painted = SweepPainter(config, dear_in_batches, locale).paint()
         assert painted is not None
         assert KEY in painted[0]
-        assert str([list(part) for part in schedule.ranges]) in painted[0]
+        assert say_message(schedule.message, locale) in painted[0]
     document = json.loads(json.dumps(sweep_document(analysis)))
     check("sweep", document)
     assert document["recommended"]["schedule"] == [list(part) for part in schedule.ranges]
