@@ -196,11 +196,22 @@ async def test_the_cards_follow_the_form_and_check_themselves(
 
     monkeypatch.setattr("playground.runs.sides.preflight.examine", examine)
     events = CardEvents(
-        tab.cards, tab.sides, tab.base, host, lambda page: compare_tab._comparison(tab, host, page, "race")
+        tab.cards,
+        tab.sides,
+        tab.base,
+        tab.controls,
+        host,
+        lambda page: compare_tab._comparison(tab, host, page, "race"),
     )
-    page, request = just_opened(tab), gr.Request(headers={"accept-language": "en"})
+    below = compare_tab._comparison(tab, host, just_opened(tab), "race")
+    below.refuse(RuntimeError())
+    host.latest = below
+    page = just_opened(tab) | {tab.controls.run_id: below.id}
+    request = gr.Request(headers={"accept-language": "en"})
     fields = tab.sides[1].fields
+    assert (await events.follow(page, request))[tab.controls.outdated] == ""
     page[fields["k"]] = 3
+    assert "settings before" in (await events.follow(page, request))[tab.controls.outdated]
     update = await events.follow(page, request)
     assert "n-gram, k = 3" in update[tab.cards]
     assert update[fields["label"]]["placeholder"] == "n-gram, k = 3"

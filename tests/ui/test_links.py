@@ -136,6 +136,10 @@ async def test_somebody_else_opens_a_link(host: Host, browser: Browser) -> None:
         await expect(page.locator("#beside table").first).to_be_visible()
         await page.reload()
         await expect(page.locator("#beside table").first).to_be_visible()
+        await page.locator("#runs tbody button").first.click()
+        # One click repeats it, and says whether anything has changed.
+        await page.locator("#kept button", has_text=say("kept.again_race")).click()
+        await expect(page.locator(".since:visible")).to_contain_text(say("beside.open"))
         await page.goto(f"{url}/?run=nowhere")
         await expect(page.locator("#link-problem")).to_contain_text("There is no run or sweep")
         await page.context.close()

@@ -84,4 +84,6 @@ def _of_one(figure: Chart, index: int, name: str) -> Iterator[Chart]:
         if trace["type"] == "bar":
             yield {**trace, **named, "marker": {"color": translucent(trace["marker"]["color"], 1 / (index + 1))}}
         elif "lines" in trace["mode"] and line.get("dash", "solid") == "solid" and line.get("width") != 0:
-            yield {**trace, **named, "mode": "lines", "line": {**line, "dash": RUN_DASHES[index]}}
+            # Error bars of two runs at one place would cover each other.
+            bare = {key: value for key, value in trace.items() if key != "error_y"}
+            yield {**bare, **named, "mode": "lines", "line": {**line, "dash": RUN_DASHES[index]}}

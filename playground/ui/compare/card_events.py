@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import gradio as gr
 
 from playground.domain.errors import PlaygroundError
 from playground.domain.spec.case import Side
-from playground.i18n import Locale
+from playground.i18n import Locale, say
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.runs.sides import preflight
@@ -20,6 +21,7 @@ from playground.ui.shared.labels import visitor_locale
 from playground.workers import CHECKS, FORMS
 
 from . import side_form
+from .controls import Controls
 from .side_cards import Checked, cards
 from .side_form import SideForm
 
@@ -36,12 +38,14 @@ class CardEvents:
         component: gr.HTML,
         sides: Sequence[SideForm],
         base: gr.Textbox,
+        controls: Controls,
         host: Host,
         read: Callable[[Values], Comparison],
     ) -> None:
         self._component = component
         self._sides = sides
         self._base = base
+        self._controls = controls
         self._host = host
         self._read = read
         self._kept: dict[str, tuple[float, Checked]] = {}
@@ -51,9 +55,9 @@ class CardEvents:
         """Connect the events. `added`: those that add and remove sides."""
         fields = [field for side in self._sides for field in side.fields.values()]
         labels = [side.fields["label"] for side in self._sides]
-        outputs = [self._component, *labels]
+        outputs = [self._component, self._controls.outdated, *labels]
         quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
-        values: set[Any] = {self._base, *fields}
+        values: set[Any] = {self._base, self._controls.run_id, *fields}
         gr.on(
             [field.change for field in fields], self.follow, values, outputs, trigger_mode="always_last", **quiet
         )
@@ -74,7 +78,18 @@ class CardEvents:
             for form, side in zip(self._sides, sides, strict=False)
             if isinstance(side, Side) and not side_form.typed_label(form, values)
         }
-        return {self._component: cards(sides, before, locale), **names}
+        outdated = self._outdated(sides, values[self._controls.run_id], locale)
+        return {self._component: cards(sides, before, locale), self._controls.outdated: outdated, **names}
+
+    def _outdated(self, sides: Sequence[Side | PlaygroundError], run_id: str, locale: Locale) -> str:
+        """That the run below was of other sides, if so; nothing while it goes on, when forms are folded away."""
+        below = self._host.followed(run_id)
+        if below is None or not below.finished or not all(isinstance(side, Side) for side in sides):
+            return ""
+        now = [side.engine for side in sides if isinstance(side, Side)]
+        if now == [side.settings for side in below.run.sides]:
+            return ""
+        return f'<p class="difference warn">{escape(say("card.outdated", locale))}</p>'
 
     async def check(self, values: Values, request: gr.Request) -> Any:
         """The same with the check's answer. Nothing is checked during a run, which needs the processor."""

@@ -29,7 +29,8 @@ Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | No
 @dataclass
 class Controls:
     """The buttons and messages. `mode` is that of the latest run that was started here: the one that waits in line
-    if the engines are taken. `kept` saves a run as a file that the history could not save."""
+    if the engines are taken. `kept` saves a run as a file that the history could not save; `outdated` says that
+    the sides were changed since the run that stands below."""
 
     race: gr.Button
     measure: gr.Button
@@ -43,6 +44,7 @@ class Controls:
     follower: gr.HTML
     player: gr.HTML
     kept: gr.HTML
+    outdated: gr.HTML
 
 
 def build(host: Host) -> Controls:
@@ -58,7 +60,8 @@ def build(host: Host) -> Controls:
     place, kept = message.build(), save_buttons.build(host, "unsaved")
     state = gr.State("race"), gr.State("")
     live = follower.build("compare"), follower.player("compare")
-    return Controls(race, measure, stop, watch, wait, engines, place, *state, *live, kept)
+    outdated = gr.HTML(apply_default_css=False, elem_id="outdated")
+    return Controls(race, measure, stop, watch, wait, engines, place, *state, *live, kept, outdated)
 
 
 def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: set[Any]) -> None:
@@ -96,7 +99,7 @@ def followed_parts(controls: Controls) -> list[Any]:
         controls.watch,
         controls.wait,
     ]
-    shown = [controls.follower, controls.player, controls.message, controls.kept]
+    shown = [controls.follower, controls.player, controls.message, controls.kept, controls.outdated]
     return [controls.run_id, controls.mode, *shown, *buttons]
 
 
@@ -108,6 +111,7 @@ def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, An
         controls.player: "",
         controls.kept: "",
         controls.message: "",
+        controls.outdated: "",
     }
     changed |= {controls.stop: gr.update(visible=running), controls.watch: gr.update(visible=False)}
     changed[controls.wait] = gr.update(visible=False)

@@ -183,7 +183,9 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
     view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
     paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
-    events = CardEvents(tab.cards, tab.sides, tab.base, host, lambda values: comparison(values, "race"))
+    events = CardEvents(
+        tab.cards, tab.sides, tab.base, tab.controls, host, lambda values: comparison(values, "race")
+    )
     events.wire(side_count.wire(tab.count, tab.base, tab.sides, host.config), tab.inputs())
     explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
