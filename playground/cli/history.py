@@ -14,8 +14,11 @@ from playground.i18n import say, say_message
 from playground.report.documents.comparison import compare_document
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.documents.summary import summary_document
+from playground.report.documents.trend import trend_document
 from playground.report.result_text import result_text
 from playground.report.side_by_side import MOST_RUNS, SideBySide
+from playground.report.trend.chart import trend_text
+from playground.report.trend.trend import Trend
 from playground.store import History, readable
 
 from . import sweep as sweep_verb
@@ -46,6 +49,10 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     beside.add_argument("ids", nargs="+", metavar="ID")
     beside.add_argument("--json", action="store_true", help=say("cli.json"))
     beside.set_defaults(verb=_compare)
+    trend = actions.add_parser("trend", help=say("cli.history_trend"))
+    trend.add_argument("preset", help=say("cli.preset"))
+    trend.add_argument("--json", action="store_true", help=say("cli.json"))
+    trend.set_defaults(verb=_trend)
     backup = actions.add_parser("backup", help=say("cli.history_backup"))
     backup.add_argument("file", type=Path)
     backup.set_defaults(verb=_backup)
@@ -119,6 +126,19 @@ def _compare(arguments: argparse.Namespace) -> int:
     history = _history()
     beside = SideBySide.of([_run(run_id, history) for run_id in arguments.ids[: MOST_RUNS + 1]])
     print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
+    return 0
+
+
+def _trend(arguments: argparse.Namespace) -> int:
+    trend = Trend.of(_history(), arguments.preset)
+    if arguments.json:
+        print_json(trend_document(trend))
+        return 0
+    print(trend_text(trend))
+    for at, point in enumerate(trend.points):
+        interval = "" if point.interval is None else f"({point.interval[0]:.2f}-{point.interval[1]:.2f})"
+        changed = "; ".join(say_message(trend.sentence(change)) for change in trend.changes if change.at == at)
+        print(f"{point.created_at[:16]}  {point.run_id}  {point.value:.4g}  {interval:<11}  {changed}".rstrip())
     return 0
 
 

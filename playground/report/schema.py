@@ -27,6 +27,7 @@ from .documents.prompts import PromptsDocument
 from .documents.side_by_side import SideBySideDocument
 from .documents.summary import HistoryListDocument
 from .documents.sweep import SweepDocument, SweepPlanDocument
+from .documents.trend import TrendDocument
 from .figures import DISTRIBUTIONS, SINGLE_VALUES
 
 FILE = Path(__file__).with_name("schema.json")
@@ -34,6 +35,7 @@ DOCUMENTS: dict[str, Any] = {
     "compare": CompareDocument,
     "history_list": HistoryListDocument,
     "side_by_side": SideBySideDocument,
+    "trend": TrendDocument,
     "doctor": DoctorDocument,
     "load": LoadDocument,
     "sweep": SweepDocument,

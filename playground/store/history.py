@@ -222,6 +222,12 @@ class History:
                 return rows.run_of(row, [rows.side_of(side, [], []) for side in sides])
         return None
 
+    def outlines(self, preset: str, limit: int) -> list[tuple[Run, Result]]:
+        """The newest runs of a preset that are over, the earliest of them first: without trials and samples, with
+        what came out. What can't be read is left out."""
+        with self._file.reading() as db:
+            return summaries.outlines(db, search.listed(db, {"preset": preset}, limit))
+
     def get(self, run_id: str) -> Run | None:
         """The whole run, or None if there is none of that id."""
         with self._file.reading() as db, readable(run_id):

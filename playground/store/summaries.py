@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlite_utils import Database
@@ -79,6 +80,21 @@ def lines(db: Database, ids: Sequence[str]) -> list[Summary]:
     places = {saved_id: place for place, saved_id in enumerate(ids)}
     lines = (replace(line, result=results[line.id]) for line in summaries)
     return sorted(lines, key=lambda line: places[line.id])
+
+
+def outlines(db: Database, ids: Sequence[str]) -> list[tuple[Run, Result]]:
+    """These runs without trials and samples, and what came out; by when they were made."""
+    chosen = [json.dumps(ids)]
+    sides: dict[str, list[rows.Row]] = defaultdict(list)
+    for side in db.query(f"SELECT * FROM sides WHERE run_id {CHOSEN} ORDER BY run_id, position", chosen):
+        sides[side["run_id"]].append(side)
+    entries = db.query(f"SELECT * FROM entries WHERE id {CHOSEN}", chosen)
+    results = {entry["id"]: Result.of_entry(entry) for entry in entries}
+    runs = list[Run]()
+    for row in db.query(f"SELECT * FROM runs WHERE id {CHOSEN} AND status != 'running'", chosen):
+        with suppress(WorkFailed), readable(row["id"]):
+            runs.append(rows.run_of(row, [rows.side_of(side, [], []) for side in sides[row["id"]]]))
+    return [(run, results[run.id]) for run in sorted(runs, key=lambda run: (run.created_at, run.id))]
 
 
 def _of_run(row: rows.Row, sides: Sequence[rows.Row]) -> Summary:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from store.test_history import run, saved
+from support.measured_run import measured_run
 from support.races import finished, raced
 from support.waiting import until
 
@@ -111,6 +113,21 @@ async def test_a_run_whose_timings_are_damaged(host: Host, page: Page, config: C
     values = await page.opened(comparison.id)
     assert any("can&#x27;t be read" in str(value) for value in values)
     assert await page.exported(comparison.id) == ""
+
+
+async def test_the_trend_of_a_preset(host: Host, page: Page) -> None:
+    handler = page.functions["history.tab.listed"]
+    tab = handler.__self__._tab
+    for number, version in enumerate(("0.31.0", "0.32.0")):
+        made = replace(
+            measured_run(), id=f"r{number}", created_at=f"2026-08-0{number + 1}T00:00:00+00:00", preset="p"
+        )
+        made.sides[0].runtime_version = version
+        saved(host.history, made)
+        drawn = (await handler({**page.filters(), tab.choices["preset"]: "p"}, REQUEST))[tab.trend]
+        assert drawn.count("<circle") == (2 if number else 0)
+    assert "2.00x to 2.00x over 2 runs; vLLM 0.31.0 -&gt; 0.32.0 on 2026-08-02" in drawn
+    assert (await handler(page.filters(), REQUEST))[tab.trend] == ""
 
 
 async def test_results_of_another_tool(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

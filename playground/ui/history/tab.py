@@ -30,6 +30,7 @@ from playground.ui.sweep.view import SweepView
 
 from . import imports
 from .beside import beside_html
+from .trend import trend_html
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class HistoryTab:
     later: gr.Button
     offset: gr.State
     note: gr.HTML
+    trend: gr.HTML
     runs: gr.HTML
     problem: gr.HTML
     beside: gr.HTML
@@ -108,6 +110,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         choices |= {name: choice(name) for name in ("tag", "preset", "machine", "version", "verdict")}
         model = gr.Textbox(label=label("hist_model"), min_width=130)
     note = gr.HTML(apply_default_css=False, elem_id="history-note")
+    trend = gr.HTML(apply_default_css=False, elem_id="history-trend")
     runs = view.run_list("runs")
     with gr.Row():
         later = gr.Button(label("hist_later"), scale=0, min_width=100, visible=False, size="sm")
@@ -132,6 +135,7 @@ def build(tab: gr.Tab, host: Host) -> HistoryTab:
         later=later,
         offset=gr.State(0),
         note=note,
+        trend=trend,
         runs=runs,
         problem=problem,
         beside=beside,
@@ -146,7 +150,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
     """Connect the events."""
     handlers = Handlers(tab, host)
     filters: set[Any] = {tab.offset, tab.text, tab.model, tab.starred, *tab.choices.values()}
-    lines = [tab.runs, *tab.choices.values(), tab.note, tab.offset, tab.earlier, tab.later]
+    lines = [tab.runs, *tab.choices.values(), tab.note, tab.trend, tab.offset, tab.earlier, tab.later]
     quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     fields = [
         tab.text.submit,
@@ -196,6 +200,8 @@ class Handlers:
         unsaved = [Summary.unsaved(job.record, job.unsaved) for job in self._host.unsaved() if job.unsaved]
         try:
             saved, limits, choices = await READERS.run(self._read, filters, offset)
+            preset = filters.get("preset")
+            trend = await READERS.run(trend_html, self._host, preset, locale) if preset else ""
         except PlaygroundError as error:
             logger.exception("the history is not listed")
             usable = error.message_id in USABLE
@@ -217,6 +223,7 @@ class Handlers:
                 for name, values in choices.items()
             },
             tab.note: "".join(f"<p>{escape(say_message(note, locale))}</p>" for note in notes),
+            tab.trend: trend,
             tab.offset: offset,
             tab.earlier: gr.update(visible=len(saved) > PAGE),
             tab.later: gr.update(visible=offset > 0),

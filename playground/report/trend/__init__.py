@@ -1,0 +1,1 @@
+"""A preset's headline figure across its runs."""
