@@ -6,6 +6,7 @@ asynchronous scheduling: from 0.28 on only its absence is logged.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from playground.domain.record.engine_path import EnginePath
+
+logger = logging.getLogger(__name__)
 
 # An engine is ready long before its log is as long as this.
 MOST_BYTES = 2**22
@@ -39,13 +42,17 @@ EXECUTOR = re.compile(r"\[(multiproc|uniproc|ray)_executor(?:_v2)?\.py:")
 
 
 def read(log: Path, metrics: str) -> EnginePath:
-    """`metrics`: the engine's page, or nothing. Blocking. Never raises for a log that is gone."""
+    """`metrics`: the engine's page, or nothing. Blocking. Never raises: an engine serves without it."""
     try:
         with log.open("rb") as file:
             text = file.read(MOST_BYTES).decode(errors="replace")
-    except OSError:
-        text = ""
-    return path_of(text, metrics)
+        return path_of(text, metrics)
+    except FileNotFoundError:
+        # Temporary folders are tidied.
+        return path_of("", metrics)
+    except Exception:
+        logger.exception("the path of the engine is not read from %s", log)
+        return EnginePath()
 
 
 def path_of(log: str, metrics: str = "") -> EnginePath:

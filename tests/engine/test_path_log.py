@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.paths import ROOT
 
 from playground.domain.record.engine_path import DECIDED_BY, EnginePath, listed, unset_differences
@@ -43,6 +46,22 @@ def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
     config = f"splitting_ops: {'x' * 6000}, 'cudagraph_mode': <CUDAGraphMode.FULL: 2>"
     log.write_text(f"[core.py:1] Initializing a V1 LLM engine (v0.32.0) with config: {config}\n")
     assert read(log, "").cudagraph_mode == "FULL"
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(
+    name=st.sampled_from(sorted(CASES)),
+    cut=st.integers(0, 2500),
+    end=st.integers(0, 2500),
+    junk=st.text(max_size=20),
+    metrics=st.sampled_from(["", "vllm:cache_config_info{block", 'vllm:cache_config_info{a="1"} 1', "x"]),
+)
+def test_any_part_of_a_log_is_read(name: str, cut: int, end: int, junk: str, metrics: str) -> None:
+    log = CASES[name]["log"]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(log[cut:] + junk + log[:end])
+        file.flush()
+        assert isinstance(read(Path(file.name), metrics), EnginePath)
 
 
 OFF, NGRAM, DRAFT = (expected(CASES[f"0.26-h200: {name}"]) for name in ("off", "ngram", "draft"))
