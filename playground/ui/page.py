@@ -57,7 +57,7 @@ def build(host: Host) -> gr.Blocks:
                 sweep = sweep_tab.build(tab, presets.load(presets.EMBEDDED))
             with gr.Tab(label("tab_history"), id="history") as tab:
                 history = history_tab.build(tab, host)
-        compare_tab.wire(compare, host, machine)
+        compare_tab.wire(compare, host, machine, sweep.plan)
         link = Arrival(host, machine, problem, tabs, compare, sweep, history)
         sweep_actions.wire(sweep, compare, host, link.filled, link.outputs())
         history_tab.wire(history, host)

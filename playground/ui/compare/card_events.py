@@ -51,18 +51,15 @@ class CardEvents:
         self._kept: dict[str, tuple[float, Checked]] = {}
         self._lock = threading.Lock()
 
-    def wire(self, added: Sequence[Any], inputs: set[Any]) -> None:
-        """Connect the events. `added`: those that add and remove sides."""
+    def wire(self, edits: Sequence[Any], inputs: set[Any]) -> None:
+        """Connect the events. `edits`: those that change, add and remove sides."""
         fields = [field for side in self._sides for field in side.fields.values()]
         labels = [side.fields["label"] for side in self._sides]
         outputs = [self._component, self._controls.outdated, *labels]
         quiet: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
         values: set[Any] = {self._base, self._controls.run_id, *fields}
-        gr.on(
-            [field.change for field in fields], self.follow, values, outputs, trigger_mode="always_last", **quiet
-        )
-        for event in added:
-            event.then(self.follow, values, outputs, **quiet)
+        for event in edits:
+            event.then(self.follow, values, outputs, trigger_mode="always_last", **quiet)
         self._component.submit(self.check, inputs, self._component, trigger_mode="always_last", **quiet)
 
     async def follow(self, values: Values, request: gr.Request) -> dict[Any, Any]:

@@ -164,8 +164,8 @@ def _sampling(kind: Any, name: str, value: object, **options: Any) -> Any:
     return kind(value, label=label(name), min_width=120, elem_id=f"asked-{name}", **options)
 
 
-def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
-    """Connect the events."""
+def wire(tab: CompareTab, host: Host, machine: Machine, *texts: gr.HTML) -> None:
+    """Connect the events. `texts` are about the settings, too, and go when these change."""
 
     def on_preset(name: str, request: gr.Request) -> dict[Any, Any]:
         return filling(tab, presets.load(name), machine, visitor_locale(request))
@@ -180,13 +180,16 @@ def wire(tab: CompareTab, host: Host, machine: Machine) -> None:
 
     controls.wire(tab.controls, host, comparison, locate, tab.inputs())
     preflight_panel.wire(tab.preflight, host.config, lambda values: comparison(values, "race"), tab.inputs())
-    view.emptied_by(tab.preflight.result, tab.fields(), tab.count.buttons)
+    texts = (tab.preflight.result, *texts)
+    of_sides = [field for side in tab.sides for field in side.fields.values()]
+    edited = view.emptied_by(texts, of_sides)
+    view.emptied_by(texts, [field for field in tab.fields() if field not in of_sides], tab.count.buttons)
     paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
     events = CardEvents(
         tab.cards, tab.sides, tab.base, tab.controls, host, lambda values: comparison(values, "race")
     )
-    events.wire(side_count.wire(tab.count, tab.base, tab.sides, host.config), tab.inputs())
+    events.wire([edited, *side_count.wire(tab.count, tab.base, tab.sides, host.config)], tab.inputs())
     explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 

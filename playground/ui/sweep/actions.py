@@ -77,7 +77,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Seq
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
-    view.emptied_by(tab.plan, [*tab.filled(), *compare.fields()], compare.count.buttons)
+    view.emptied_by([tab.plan], tab.filled())
     sweep_view.wire(tab.view, host, tab.panes, tab.charts, tab.message)
 
 
