@@ -126,7 +126,7 @@ async def engine(place: Path, target: Path) -> AsyncIterator[str]:
     host = devices.machine()
     settings = EngineSettings(target=str(target), knobs=KNOBS)
     found = runtime.probe(config)
-    (placement,) = devices.place([settings], [found.device], host)
+    (placement,) = place([settings], [found.device], host)
     command = build(
         settings,
         found,

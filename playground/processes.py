@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,6 +127,10 @@ class Guarded:
             os.close(report)
         _guards.add(process)
         return cls(process, log)
+
+    def keep_on(self, cores: Iterable[int]) -> None:
+        """Run it on these cores. Called at once: children take over what their parent has."""
+        _keep_on(self.process.pid, cores)
 
     @property
     def exit_code(self) -> int | None:
@@ -255,6 +259,14 @@ async def run_lines(
         raise subprocess.CalledProcessError(code, list(command))
 
 
+def _keep_on(pid: int, cores: Iterable[int]) -> None:
+    """Nearness only helps: where the system does not allow it, the process runs anywhere."""
+    chosen = set(cores)
+    if chosen:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(pid, chosen)
+
+
 class DriverProcess:
     """The load driver as a child: a plan in, events out. The kernel kills it when this process dies."""
 
@@ -263,7 +275,8 @@ class DriverProcess:
         self._last_call: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def start(cls, plan: Mapping[str, object]) -> DriverProcess:
+    async def start(cls, plan: Mapping[str, object], cores: Iterable[int] = ()) -> DriverProcess:
+        """`cores`: those of the processor that it runs on; none: any."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -274,6 +287,7 @@ class DriverProcess:
             cwd=Path(__file__).parents[1],
             start_new_session=True,
         )
+        _keep_on(process.pid, cores)
         assert process.stdin is not None
         # Not waited for: a driver that does not read its plan must not keep `stop` from ending it.
         process.stdin.write(json.dumps(plan).encode() + b"\n")

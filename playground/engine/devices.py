@@ -1,35 +1,53 @@
-"""The machine's processor, memory and GPUs, and which of them each side gets."""
+"""The machine's processor, memory and GPUs."""
 
 from __future__ import annotations
 
 import logging
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar
 
 import psutil
 
-from playground.domain.errors import InvalidInput
 from playground.domain.fit import card
-from playground.domain.spec.settings import EngineSettings
 
 from .nvml import opened
 
 logger = logging.getLogger(__name__)
 
+ValueT = TypeVar("ValueT")
+# NVML's level of two GPUs that have nothing in common but the system, and its index of NVLink among their links.
+FAR = 50
+NVLINK = 2
+# More of a card's memory in use than a driver takes.
+BUSY_SHARE = 0.05
+
 
 @dataclass(frozen=True)
 class Gpu:
-    """One NVIDIA GPU as NVML reports it; memory in bytes. `capability`: its compute capability, as (9, 0)."""
+    """One NVIDIA GPU as NVML reports it; memory in bytes. `capability`: its compute capability, as (9, 0).
+
+    `cores`: those of the processor that are near it; empty: unknown. `distances`: how far it is from each other
+    GPU, by index: 0 by NVLink, else NVML's level of what they have in common, up to FAR. `mig`: it is divided into
+    slices. `busy`: others use it.
+    """
 
     index: int
     name: str
     total_bytes: int
     free_bytes: int
     capability: card.Capability | None = None
+    cores: tuple[int, ...] = ()
+    distances: tuple[tuple[int, int], ...] = ()
+    mig: bool = False
+    busy: bool = False
+
+    def distance(self, index: int) -> int:
+        return dict(self.distances).get(index, FAR)
 
     @property
     def abilities(self) -> str:
@@ -73,7 +91,8 @@ class Machine:
 class Placement:
     """Where one engine runs: CPU cores or GPU indices. `sharing`: how many engines share its GPUs, itself too.
 
-    `contended` stays true unless the sides were shown not to slow each other.
+    Of an engine on GPUs, `cores` are those near them; empty: any. `contended` stays true unless the sides were
+    shown not to slow each other.
     """
 
     device: str
@@ -84,7 +103,7 @@ class Placement:
 
     def __str__(self) -> str:
         numbers = self.cores if self.device == "cpu" else self.gpus
-        return f"{self.device.upper()} {_ranges(numbers)}"
+        return f"{self.device.upper()} {ranges(numbers)}"
 
 
 def machine() -> Machine:
@@ -100,45 +119,7 @@ def machine() -> Machine:
     )
 
 
-def place(
-    sides: Sequence[EngineSettings], devices: Sequence[str], host: Machine, *, in_turns: bool = False
-) -> list[Placement]:
-    """A core set for each CPU side; for each GPU side the GPUs that the fewest others use, so none if possible.
-
-    Where sides serve in turns nothing contends, and every CPU side gets the same cores: all but the first, which
-    is left to the page and to the measuring process. Raises InvalidInput if one side alone needs more GPUs, or on
-    a CPU more cores, than there are.
-    """
-    on_cpu = [index for index, device in enumerate(devices) if device == "cpu"]
-    placements: dict[int, Placement] = {}
-    for position, index in enumerate(on_cpu):
-        if (processes := sides[index].gpus) > len(host.cores):
-            raise InvalidInput("settings.too_many_processes", wanted=processes, available=len(host.cores))
-        cores = host.cores[1:] or host.cores if in_turns else _share(host.cores, position, len(on_cpu))
-        placements[index] = Placement("cpu", cores=cores, contended=not in_turns)
-    users = {gpu.index: 0 for gpu in host.gpus}
-    chosen: dict[int, tuple[int, ...]] = {}
-    for index, side in enumerate(sides):
-        if index in placements:
-            continue
-        if side.gpus > len(users):
-            raise InvalidInput("settings.too_many_gpus", wanted=side.gpus, available=len(users))
-        chosen[index] = tuple(sorted(sorted(users, key=lambda gpu: users[gpu])[: side.gpus]))
-        for gpu in chosen[index]:
-            users[gpu] += 1
-    for index, gpus in chosen.items():
-        sharing = max(users[gpu] for gpu in gpus)
-        placements[index] = Placement("cuda", gpus=gpus, sharing=sharing, contended=sharing > 1 and not in_turns)
-    return [placements[index] for index in range(len(sides))]
-
-
-def _share(cores: tuple[int, ...], position: int, parts: int) -> tuple[int, ...]:
-    """An equal, contiguous part of the cores; all of them where there are fewer cores than sides."""
-    size = len(cores) // parts
-    return cores[position * size : (position + 1) * size] if size else cores
-
-
-def _ranges(numbers: Sequence[int]) -> str:
+def ranges(numbers: Sequence[int]) -> str:
     """0,1,2,5 -> "0-2,5"."""
     groups: list[list[int]] = []
     for number in numbers:
@@ -168,7 +149,9 @@ def _gpus() -> tuple[Gpu, ...]:
     if nvml is None:
         return ()
     try:
-        return tuple(_gpu(nvml, index) for index in _visible(nvml.nvmlDeviceGetCount()))
+        handles = {index: nvml.nvmlDeviceGetHandleByIndex(index) for index in _visible(nvml.nvmlDeviceGetCount())}
+        ours = {process.pid for process in psutil.Process().children(recursive=True)} if handles else set()
+        return tuple(_gpu(nvml, index, handles, ours) for index in handles)
     except nvml.NVMLError:
         logger.exception("NVML knows of GPUs but can't describe them")
         return ()
@@ -197,9 +180,35 @@ def _visible(count: int) -> list[int]:
     return [int(item) for item in limited.split(",") if item.strip().isdigit() and int(item) < count]
 
 
-def _gpu(nvml: ModuleType, index: int) -> Gpu:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+def _gpu(nvml: ModuleType, index: int, handles: Mapping[int, Any], ours: set[int]) -> Gpu:
+    handle = handles[index]
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    name = _text(nvml.nvmlDeviceGetName(handle))
-    return Gpu(index, name, int(memory.total), int(memory.free), (int(major), int(minor)))
+
+    def known(reading: Callable[[], ValueT], otherwise: ValueT) -> ValueT:
+        """What the card supports."""
+        try:
+            return reading()
+        except nvml.NVMLError:
+            return otherwise
+
+    def distance(other: Any) -> int:
+        if known(lambda: nvml.nvmlDeviceGetP2PStatus(handle, other, NVLINK), -1) == nvml.NVML_P2P_STATUS_OK:
+            return 0
+        return known(lambda: int(nvml.nvmlDeviceGetTopologyCommonAncestor(handle, other)), FAR)
+
+    words = (os.cpu_count() or 1) // 64 + 1
+    near: list[int] = known(lambda: list(nvml.nvmlDeviceGetCpuAffinity(handle, words)), [])
+    used: set[int] = known(lambda: {item.pid for item in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}, set())
+    return Gpu(
+        index,
+        _text(nvml.nvmlDeviceGetName(handle)),
+        int(memory.total),
+        int(memory.free),
+        (int(major), int(minor)),
+        cores=tuple(core for core in range(64 * len(near)) if near[core // 64] >> (core % 64) & 1),
+        distances=tuple((other, distance(handles[other])) for other in handles if other != index),
+        mig=bool(known(lambda: nvml.nvmlDeviceGetMigMode(handle)[0], 0)),
+        # Engines of this process are no others: a run that comes again finds its cards as they were.
+        busy=not used & ours and memory.used > BUSY_SHARE * memory.total,
+    )

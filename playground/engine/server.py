@@ -139,7 +139,10 @@ class Engine:
             # A socket left behind by a killed server would make the bind fail.
             self.uds.unlink(missing_ok=True)
             environment = {**quiet_environment(), **self.command.kept, **self.command.added}
-            return Guarded.start(self.command.argv, environment, self.log, log_bytes=self.log_bytes)
+            guarded = Guarded.start(self.command.argv, environment, self.log, log_bytes=self.log_bytes)
+            if self.placement.gpus and self.placement.cores:
+                guarded.keep_on(self.placement.cores)
+            return guarded
         except InvalidInput as error:
             raise EngineFailed(error.message_id, [], **error.params) from error
         except OSError as error:

@@ -23,13 +23,14 @@ from .endpoint import Endpoint
 class _DriverRun:
     """A plan that the driver runs, once: its events, and the way to stop it."""
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: dict[str, Any], cores: Sequence[int] = ()) -> None:
         self._plan = plan
+        self._cores = cores
         self._driver: DriverProcess | None = None
         self._stopped = False
 
     async def _events(self) -> AsyncGenerator[dict[str, Any], None]:
-        self._driver = await DriverProcess.start(self._plan)
+        self._driver = await DriverProcess.start(self._plan, self._cores)
         try:
             if self._stopped:
                 self._driver.stop()
@@ -113,7 +114,9 @@ class MeasuredLoad(_DriverRun):
         *,
         salted: bool = True,
         limits: Limits = DEFAULTS,
+        cores: Sequence[int] = (),
     ) -> None:
+        """`cores`: those of the processor that the driver runs on; none: any."""
         self.traces: dict[int, RequestTrace] = {}
         # The chunks of requests whose answers are too long for one event.
         self._parts: defaultdict[int, list[Any]] = defaultdict(list)
@@ -136,7 +139,8 @@ class MeasuredLoad(_DriverRun):
                 "seed": seed,
                 "idle_timeout_s": idle_timeout_s,
                 "limits": asdict(limits),
-            }
+            },
+            cores,
         )
 
     async def run(self) -> AsyncGenerator[int, None]:

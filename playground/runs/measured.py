@@ -145,6 +145,7 @@ class Measured(RunSession):
                 self._config.request_timeout_s,
                 salted=self._salted,
                 limits=self._config.limits,
+                cores=self._served_sides[index].near_cores,
             )
         )
 

@@ -1,84 +1,14 @@
-"""Which side gets which part of the machine."""
+"""What the system and NVML say of this machine."""
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
-from support.nvml import Card, StandIn, with_cards
+from support.nvml import GIB, Card, StandIn, with_cards
 
-from playground.domain.errors import InvalidInput
-from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.engine import devices, gpu_load
-from playground.engine.devices import Gpu, Machine, Placement, place
-
-
-def host(cores: int = 2, gpus: int = 0) -> Machine:
-    cards = tuple(Gpu(index, "H200", 140, 139) for index in range(gpus))
-    return Machine("cpu", tuple(range(cores)), False, 64, cards)
-
-
-def side(gpus: int = 1) -> EngineSettings:
-    return EngineSettings(target="t", knobs=Knobs(tensor_parallel_size=gpus))
-
-
-@pytest.mark.parametrize(
-    ("cores", "sides", "expected"),
-    [
-        (2, 2, [(0,), (1,)]),
-        (8, 2, [(0, 1, 2, 3), (4, 5, 6, 7)]),
-        # A core too many is nobody's: the sides stay equal.
-        (5, 2, [(0, 1), (2, 3)]),
-        (4, 4, [(0,), (1,), (2,), (3,)]),
-        (1, 2, [(0,), (0,)]),
-    ],
-)
-def test_cores(cores: int, sides: int, expected: list[tuple[int, ...]]) -> None:
-    placed = place([side()] * sides, ["cpu"] * sides, host(cores))
-    assert [placement.cores for placement in placed] == expected
-    # Disjoint cores were seen to contend all the same.
-    assert all(placement.contended for placement in placed)
-
-
-@pytest.mark.parametrize(
-    ("gpus", "wanted", "expected"),
-    [
-        (2, [1, 1], [(0,), (1,)]),
-        (4, [1, 2], [(0,), (1, 2)]),
-        (4, [2, 1, 1], [(0, 1), (2,), (3,)]),
-    ],
-)
-def test_gpus_of_their_own(gpus: int, wanted: list[int], expected: list[tuple[int, ...]]) -> None:
-    placed = place([side(count) for count in wanted], ["cuda"] * len(wanted), host(gpus=gpus))
-    assert [placement.gpus for placement in placed] == expected
-    assert not any(placement.contended for placement in placed)
-    assert {placement.sharing for placement in placed} == {1}
-
-
-@pytest.mark.parametrize(("gpus", "wanted", "expected"), [(1, [1, 1], [(0,), (0,)]), (2, [2, 1], [(0, 1), (0,)])])
-def test_gpus_shared(gpus: int, wanted: list[int], expected: list[tuple[int, ...]]) -> None:
-    placed = place([side(count) for count in wanted], ["cuda"] * len(wanted), host(gpus=gpus))
-    assert [placement.gpus for placement in placed] == expected
-    assert all(placement.contended for placement in placed)
-    assert {placement.sharing for placement in placed} == {len(wanted)}
-
-
-def test_more_gpus_than_there_are() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        place([side(), side(4)], ["cuda", "cuda"], host(gpus=2))
-    assert caught.value.params == {"wanted": 4, "available": 2}
-
-
-def test_more_processes_than_cores() -> None:
-    with pytest.raises(InvalidInput, match="too_many_processes"):
-        place([side(3)], ["cpu"], host(cores=2))
-    assert place([side(2)], ["cpu"], host(cores=2))[0].cores == (0, 1)
-
-
-def test_cpu_beside_gpu() -> None:
-    """Two runtimes, two devices, and the order of the sides is kept."""
-    placed = place([side(), side(), side()], ["cuda", "cpu", "cuda"], host(cores=4, gpus=2))
-    assert [placement.device for placement in placed] == ["cuda", "cpu", "cuda"]
-    assert [placement.gpus for placement in placed] == [(0,), (), (1,)]
-    assert placed[1].cores == (0, 1, 2, 3)
+from playground.engine.devices import FAR, Placement
 
 
 @pytest.mark.parametrize(
@@ -102,21 +32,6 @@ def test_this_machine() -> None:
     assert record["gpus"] == [{"name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in found.gpus]
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(1, (0,)), (2, (1,)), (8, tuple(range(1, 8)))])
-def test_sides_in_turns_get_the_same_cores(cores: int, expected: tuple[int, ...]) -> None:
-    """All but the first: that one is the page's and the measuring process's."""
-    placed = place([side()] * 2, ["cpu"] * 2, host(cores), in_turns=True)
-    assert [placement.cores for placement in placed] == [expected] * 2
-    assert not any(placement.contended for placement in placed)
-
-
-def test_sides_in_turns_share_a_gpu_without_contending() -> None:
-    placed = place([side()] * 2, ["cuda"] * 2, host(gpus=1), in_turns=True)
-    assert [(placement.gpus, placement.sharing, placement.contended) for placement in placed] == [
-        ((0,), 2, False)
-    ] * 2
-
-
 def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Card(busy=80, used=7, watts=500, mhz=1980, celsius=50, throttle=0x4, processes=(1, 2))
     second = Card(busy=40, used=5, watts=300, mhz=1200, celsius=80, throttle=0x40, processes=(3,))
@@ -134,3 +49,32 @@ def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (partly.utilization, partly.energy_j, partly.memory_bytes) == (None, None, 10)
     assert gpu_load.read(()) is None
     assert gpu_load.read((0, 3)) is None
+
+
+def test_cards_tell_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes of the processor, of which the second begins beyond the first 64 cores."""
+    monkeypatch.setattr("os.cpu_count", lambda: 128)
+    lost = ("nvmlDeviceGetCpuAffinity", "nvmlDeviceGetP2PStatus", "nvmlDeviceGetTopologyCommonAncestor")
+    cards = (
+        Card(cores=range(64)),
+        Card(cores=range(64)),
+        Card(cores=range(64, 128), node=1, used=100 * GIB, processes=(1,)),
+        Card(node=1, mig=True, lacks=lost),
+    )
+    with_cards(monkeypatch, StandIn(*cards, nvlinks=[(0, 1)]))
+    first, second, third, fourth = devices.machine().gpus
+    assert first.cores == tuple(range(64))
+    assert third.cores == tuple(range(64, 128))
+    assert fourth.cores == ()
+    assert first.distances == ((1, 0), (2, 50), (3, FAR))
+    assert third.distances == ((0, 50), (1, 50), (3, FAR))
+    assert [gpu.busy for gpu in (first, second, third, fourth)] == [False, False, True, False]
+    assert [gpu.mig for gpu in (first, second, third, fourth)] == [False, False, False, True]
+
+
+def test_a_card_of_our_own_engines_is_not_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next run would take other cards, and start its engines again."""
+    with subprocess.Popen(["sleep", "60"]) as engine:
+        with_cards(monkeypatch, StandIn(Card(used=100 * GIB, processes=(engine.pid, 1))))
+        assert not devices.machine().gpus[0].busy
+        engine.kill()

@@ -20,8 +20,11 @@ from playground.domain.url import BaseUrl
 from .fields import NO_NUL, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
-# Knobs that are no options of vLLM's command line: switches in its environment, "0" or "1".
-VARIABLES = {"use_v2_model_runner": "VLLM_USE_V2_MODEL_RUNNER"}
+# Knobs that are no options of vLLM's command line, but variables of its environment; a switch is "0" or "1".
+VARIABLES = {
+    "use_v2_model_runner": "VLLM_USE_V2_MODEL_RUNNER",
+    "cuda_visible_devices": "CUDA_VISIBLE_DEVICES",
+}
 
 
 class Knobs(Frozen):
@@ -55,6 +58,8 @@ class Knobs(Frozen):
     pipeline_parallel_size: PositiveInt | None = None
     data_parallel_size: PositiveInt | None = None
     distributed_executor_backend: Literal["ray", "mp", "uni", "external_launcher"] | None = None
+    # The GPUs to take, by their numbers, as in "0,1".
+    cuda_visible_devices: Annotated[str, Field(pattern=r"^\d{1,3}(,\d{1,3}){0,63}$")] | None = None
 
     def overrides(self) -> dict[str, int | float | bool | str]:
         """The knobs that were set, by name."""
@@ -68,7 +73,8 @@ class Knobs(Frozen):
     @property
     def variables(self) -> dict[str, str]:
         """Those of them that vLLM reads from its environment alone, as its variables."""
-        return {VARIABLES[name]: str(int(value)) for name, value in self.overrides().items() if name in VARIABLES}
+        values = {VARIABLES[name]: value for name, value in self.overrides().items() if name in VARIABLES}
+        return {name: value if isinstance(value, str) else str(int(value)) for name, value in values.items()}
 
 
 class EngineSettings(Frozen):
@@ -101,6 +107,12 @@ class EngineSettings(Frozen):
     def synthetic(self) -> bool:
         """Whether the engine accepts drafts at a prescribed rate: the speed is real, the text has no meaning."""
         return self.speculation.model_dump().get("rejection_sample_method") == "synthetic"
+
+    @property
+    def cards(self) -> tuple[int, ...]:
+        """The GPUs that it names; empty: any."""
+        named = self.knobs.cuda_visible_devices
+        return tuple(map(int, named.split(","))) if named else ()
 
     @property
     def gpus(self) -> int:

@@ -10,11 +10,13 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, SideSettings
-from playground.engine import command, devices, runtime
+from playground.engine import command, runtime
 from playground.engine.devices import Machine, Placement
 from playground.engine.runtime import Runtime
 from playground.load.endpoint import Endpoint
 from playground.models import folders
+
+from .cards import place
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def engines(run: Run, probed: dict[str, Runtime], host: Machine) -> dict[int, Pl
         for index, side in enumerate(run.sides)
         if isinstance(side.settings, EngineSettings)
     ]
-    placements = devices.place(
+    placements = place(
         [settings for _, _, settings in sides],
         [probed[settings.runtime].device for _, _, settings in sides],
         host,

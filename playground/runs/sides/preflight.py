@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import psutil
@@ -41,6 +41,7 @@ class SideCheck:
     memory: tuple[FitIssue, ...]
     pair: Pair | None
     understood: bool = False
+    placement: Placement | None = None
 
     @property
     def fits(self) -> bool | None:
@@ -115,7 +116,7 @@ def assess(
             names = ", ".join(name for name in (engine.settings.target, engine.settings.draft) if name)
             issue = FitIssue(_unreadable(names, error), "unknown")
             check = SideCheck(engine.label, place.device, None, (issue,), None)
-        checks.append(check)
+        checks.append(replace(check, placement=engine.placement))
     return checks
 
 

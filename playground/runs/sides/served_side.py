@@ -35,6 +35,11 @@ class ServedSide:
         if self.engine is not None:
             self.engine.warm = True
 
+    @property
+    def near_cores(self) -> tuple[int, ...]:
+        """The cores of the processor near the engine's GPUs; empty: any will do."""
+        return self.engine.placement.cores if self.engine is not None and self.engine.placement.gpus else ()
+
     async def counters(self) -> Counters | None:
         """The counters now; None where they can't be read. An attached endpoint's include other people's
         requests."""

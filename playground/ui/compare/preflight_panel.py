@@ -13,6 +13,7 @@ import gradio as gr
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.domain.fit.memory import GIB, Need
+from playground.engine import devices
 from playground.i18n import Locale, say
 from playground.report import preflight as report
 from playground.report.charts.chart import COLOURS
@@ -22,6 +23,8 @@ from playground.runs.sides.preflight import SideCheck
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 from playground.workers import CHECKS
+
+from .cards_picture import cards_picture
 
 # The same colours on every side, even where a part is missing.
 PART_COLOURS = dict(zip((*report.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))
@@ -47,7 +50,8 @@ def wire(panel: Panel, config: Config, read: Callable[[Mapping[Any, Any]], Compa
 
     def check(values: Mapping[Any, Any], locale: Locale) -> str:
         try:
-            return cards(preflight.examine(config, read(values).run), locale)
+            checks = preflight.examine(config, read(values).run)
+            return cards(checks, locale) + cards_picture(checks, devices.machine().gpus, locale)
         except PlaygroundError as error:
             return alert(error, locale)
 

@@ -20,7 +20,7 @@ from playground.domain.message import Message
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Sampling, Workload
-from playground.engine.devices import Gpu, Machine, place
+from playground.engine.devices import Gpu, Machine
 from playground.engine.failures.remedies import remedy_of
 from playground.engine.runtime import Runtime
 from playground.i18n import LOCALES, say_message
@@ -29,6 +29,7 @@ from playground.report import preflight as preflight_report
 from playground.report.documents.preflight import preflight_document
 from playground.runs.host import Host
 from playground.runs.sides import kv_room, preflight
+from playground.runs.sides.cards import place
 from playground.runs.sides.placement import PlannedEngine
 from playground.runs.sides.preflight import SideCheck
 from playground.ui.compare import preflight_panel
