@@ -201,3 +201,9 @@ def test_a_knob_without_an_option_is_a_variable() -> None:
     assert not [word for word in command.argv if "runner" in word]
     check(EngineSettings(target="owner/name", knobs=Knobs(use_v2_model_runner=True)), runtime(), "A")
     assert "VLLM_USE_V2_MODEL_RUNNER" not in built({}, GPU).added
+
+
+def test_cards_that_a_side_names_are_no_option() -> None:
+    command = built({"knobs": {"cuda_visible_devices": "1"}}, GPU)
+    assert command.added["CUDA_VISIBLE_DEVICES"] == "1"
+    assert not [word for word in command.argv if "visible" in word]

@@ -24,7 +24,7 @@ from support.paths import ROOT
 from playground import presets
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
-from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, Knobs
+from playground.domain.spec.settings import CARDS, AttachedEndpoint, EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Workload
 from playground.domain.vllm_cli import option_table, paste
@@ -115,7 +115,11 @@ def keywords(snippet: str) -> dict[str, Any]:
 
 
 def test_the_cases_set_everything() -> None:
-    assert KNOBS.keys() == Knobs.model_fields.keys()
+    # Which cards an engine takes is of this machine: it is not deployed.
+    assert KNOBS.keys() == Knobs.model_fields.keys() - {CARDS}
+    assert snippets(settings(knobs={CARDS: "0,1", "tensor_parallel_size": 2})) == snippets(
+        settings(knobs={"tensor_parallel_size": 2})
+    )
     assert METHODS.keys() == SPECULATION_METHODS.keys()
 
 

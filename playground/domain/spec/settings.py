@@ -20,11 +20,10 @@ from playground.domain.url import BaseUrl
 from .fields import NO_NUL, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
-# Knobs that are no options of vLLM's command line, but variables of its environment; a switch is "0" or "1".
-VARIABLES = {
-    "use_v2_model_runner": "VLLM_USE_V2_MODEL_RUNNER",
-    "cuda_visible_devices": "CUDA_VISIBLE_DEVICES",
-}
+# Knobs that are no options of vLLM's command line: switches in its environment, "0" or "1".
+VARIABLES = {"use_v2_model_runner": "VLLM_USE_V2_MODEL_RUNNER"}
+# What says where on this machine the engine runs, and means nothing on another.
+CARDS = "cuda_visible_devices"
 
 
 class Knobs(Frozen):
@@ -68,13 +67,12 @@ class Knobs(Frozen):
     @property
     def options(self) -> dict[str, int | float | bool | str]:
         """Those of them that are options of vLLM's command line."""
-        return {name: value for name, value in self.overrides().items() if name not in VARIABLES}
+        return {name: value for name, value in self.overrides().items() if name not in (*VARIABLES, CARDS)}
 
     @property
     def variables(self) -> dict[str, str]:
         """Those of them that vLLM reads from its environment alone, as its variables."""
-        values = {VARIABLES[name]: value for name, value in self.overrides().items() if name in VARIABLES}
-        return {name: value if isinstance(value, str) else str(int(value)) for name, value in values.items()}
+        return {VARIABLES[name]: str(int(value)) for name, value in self.overrides().items() if name in VARIABLES}
 
 
 class EngineSettings(Frozen):

@@ -85,9 +85,6 @@ def _variables(text: str, notes: Notes) -> list[Option]:
     """The knobs that vLLM reads from its environment, wherever the text sets them."""
     read: list[Option] = []
     for knob, name in VARIABLES.items():
-        if knob == "cuda_visible_devices":
-            # The cards of another machine.
-            continue
         if match := re.search(ASSIGNED.format(name=name), text, re.MULTILINE | re.IGNORECASE):
             read.append(Option(knob, match[1].lower() in ("1", "true")))
             for place, left in enumerate(notes.left_out):
