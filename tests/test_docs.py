@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sqlite3
 from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,6 +18,7 @@ from playground.config import VARIABLES, Config
 from playground.domain.claims.claims import CLAIMS
 from playground.domain.limits import Limits
 from playground.i18n import table
+from playground.store import History
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -214,3 +216,22 @@ def test_the_changelog_names_this_version() -> None:
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version
     assert f"## {version[1]}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_table_is_documented_with_its_columns(config: Config) -> None:
+    History(config.db).open()
+    with sqlite3.connect(config.db) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        own = [name for name in names if not name.startswith(("_", "texts_"))]
+        columns = {name: {column for _, column, *_ in db.execute(f"PRAGMA table_info({name})")} for name in own}
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.+) \|$", section("The database", PAGES["history"]), re.MULTILINE)
+    assert {name: set(re.findall(r"`(\w+)`", text)) for name, text in rows} == columns
+
+
+def test_every_table_can_be_browsed(config: Config) -> None:
+    """Programs that show any database count and list each of its tables."""
+    History(config.db).open()
+    with sqlite3.connect(config.db) as db:
+        for (name,) in list(db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")):
+            db.execute(f"SELECT count(*) FROM [{name}]").fetchone()
+            db.execute(f"SELECT * FROM [{name}] LIMIT 1").fetchall()

@@ -284,3 +284,16 @@ def pages(db: Database) -> None:
     for number, tags in list(db.conn.execute("SELECT number, tags FROM entries WHERE tags != ''")):
         rows = ((tag, number) for tag in tags.split())
         db.conn.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?)", rows)
+
+
+@migrations(name="019_countable")
+def countable(db: Database) -> None:
+    """The index of texts again, with its rows' sizes: without them no program can list or count what is in it. It
+    is filled as ever, a few runs at a time."""
+    for statement in (
+        "DROP TABLE texts",
+        "CREATE VIRTUAL TABLE texts USING fts5(text, content='', tokenize='trigram')",
+        "DELETE FROM entry_models",
+        "UPDATE entries SET indexed = 0",
+    ):
+        db.conn.execute(statement)
