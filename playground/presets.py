@@ -52,7 +52,8 @@ class Localised(Frozen):
 class Preset(Frozen):
     """Two to four sides, a workload, how it is measured, and perhaps what to sweep over. `gpu`: whether it needs
     one; where it is left out, that follows from the sides. `equal_output` promises the same greedy answer on every
-    side; `claim` is what the experiment is to confirm or refute."""
+    side; `claim` is what the experiment is to confirm or refute; `recording` names another preset whose recordings
+    show the like."""
 
     name: str
     title: Localised = Localised()
@@ -65,6 +66,7 @@ class Preset(Frozen):
     measurement: Measurement = Measurement()
     sweep: SweepPlan | None = None
     claim: ClaimName | None = None
+    recording: str | None = None
     _notes: tuple[Message, ...] = PrivateAttr(())
 
     @model_validator(mode="after")

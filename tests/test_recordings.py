@@ -60,13 +60,15 @@ def test_a_recording_says_the_same_once_it_is_read(name: str) -> None:
         ):
             # The rounds, which it follows from, are not in the document.
             verdict["reason"] = None
+        for point in (*again["points"], *document["points"]):
+            point["sides"] = {label: known(figures) for label, figures in point["sides"].items()}
         assert again["points"] == document["points"]
         assert again["recommended"]["values"] == document["recommended"]["values"]
     else:
         again = json.loads(json.dumps(compare_document(record)))
         assert (again["rounds"], again["verdicts"]) == (document["rounds"], document["verdicts"])
         for side, was in zip(again["sides"], document["sides"], strict=True):
-            assert side["figures"] == was["figures"]
+            assert known(side["figures"]) == known(was["figures"])
             assert [request["chunks"] for request in side["requests"]] == [r["chunks"] for r in was["requests"]]
             assert [r["output_text"] for r in side["requests"]] == [r["output_text"] for r in was["requests"]]
     assert document["run_id"] in exported(record, "html")
@@ -74,6 +76,11 @@ def test_a_recording_says_the_same_once_it_is_read(name: str) -> None:
     assert "Recorded on NVIDIA H200" in origin
     assert ("Random weights" in origin) == ("shaped" in name)
     assert recordings.headline_of(record) is not None
+
+
+def known(figures: dict[str, object]) -> dict[str, object]:
+    """A document lacks the figures that are younger than it."""
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def test_what_is_no_recording_is_refused() -> None:

@@ -17,6 +17,7 @@ from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import RequestTrace
+from playground.domain.stats.headline import Headline
 from playground.domain.sweep.record import PointRecord, Sweep
 
 from . import conversations, removal, results, rows, search, summaries
@@ -150,6 +151,11 @@ class History:
         """What the list says of a run or sweep."""
         with self._file.reading() as db:
             return next(map(Result.of_entry, db.query("SELECT * FROM entries WHERE id = ?", [saved_id])), Result())
+
+    def latest_results(self, machine: dict[str, object]) -> dict[str, tuple[str, Headline]]:
+        """By preset the id and the result of its last measurement or sweep on that machine."""
+        with self._file.reading() as db:
+            return results.latest(db, machine)
 
     def delete(self, saved_id: str) -> bool:
         """Take a run or sweep that is over off the list; returns whether there is one. It is removed for good an

@@ -77,6 +77,16 @@ def values_of(record: Run | Sweep) -> dict[str, Any]:
     }
 
 
+def latest(db: Database, machine: dict[str, object]) -> dict[str, tuple[str, Headline]]:
+    """By preset the id and the result of its last measurement or sweep on that machine."""
+    query = (
+        "SELECT *, MAX(number) FROM entries WHERE machine = ? AND verdict IS NOT NULL AND preset IS NOT NULL"
+        " AND id = listed AND deleted_at IS NULL GROUP BY preset"
+    )
+    rows = db.query(query, [machine_name(machine)])
+    return {row["preset"]: (row["id"], Result.of_entry(row).headline) for row in rows}
+
+
 def write(db: Database, saved_id: str, values: dict[str, Any]) -> None:
     changes = ", ".join(f"{column} = ?" for column in values)
     db.conn.execute(f"UPDATE entries SET summarised = 1, {changes} WHERE id = ?", [*values.values(), saved_id])

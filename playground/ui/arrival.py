@@ -10,7 +10,6 @@ from playground import presets
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
-from playground.engine.devices import Machine
 from playground.i18n import Locale
 from playground.report import recordings
 from playground.runs.comparison import Comparison
@@ -51,7 +50,6 @@ class Arrival:
     def __init__(
         self,
         host: Host,
-        machine: Machine,
         problem: gr.HTML,
         tabs: gr.Tabs,
         compare: CompareTab,
@@ -59,7 +57,6 @@ class Arrival:
         history: HistoryTab,
     ) -> None:
         self._host = host
-        self._machine = machine
         self._problem = problem
         self._tabs = tabs
         self._compare = compare
@@ -104,8 +101,9 @@ class Arrival:
                 nearest = ", ".join(presets.names()[:3])
                 raise InvalidInput("preset.missing", name=link.preset, nearest=nearest)
             preset = presets.load(link.preset)
-            filled = compare_tab.filling(compare, preset, self._machine, locale)
-            return {**filled, **sweep_tab.filling(self._sweeps, preset), tabs: gr.update(selected="compare")}
+            filled = compare_tab.filling(compare, preset, locale)
+            filled |= {**sweep_tab.filling(self._sweeps, preset), compare.controls.player: ""}
+            return {**filled, tabs: gr.update(selected="compare")}
         if link.recording:
             recorded = await READERS.run(recordings.load, link.recording)
             # What no preset fills in can't be run here.
@@ -139,4 +137,4 @@ class Arrival:
     def filled(self, record: Run | Sweep, locale: Locale) -> dict[Any, Any]:
         """Its settings in the forms, and the tab that it is of."""
         parts = (self._tabs, self._compare, self._sweeps)
-        return history_actions.filling(record, self._host, self._machine, *parts, locale)
+        return history_actions.filling(record, self._host, *parts, locale)

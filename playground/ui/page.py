@@ -57,11 +57,11 @@ def build(host: Host) -> gr.Blocks:
                 sweep = sweep_tab.build(tab, presets.load(presets.EMBEDDED))
             with gr.Tab(label("tab_history"), id="history") as tab:
                 history = history_tab.build(tab, host)
-        compare_tab.wire(compare, host, machine, sweep.plan)
-        link = Arrival(host, machine, problem, tabs, compare, sweep, history)
+        compare_tab.wire(compare, host, sweep.plan)
+        link = Arrival(host, problem, tabs, compare, sweep, history)
         sweep_actions.wire(sweep, compare, host, link.filled, link.outputs())
         history_tab.wire(history, host)
-        history_actions.wire(history.actions, history.problem, host, machine, tabs, compare, sweep)
+        history_actions.wire(history.actions, history.problem, host, tabs, compare, sweep)
 
         async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
@@ -72,25 +72,26 @@ def build(host: Host) -> gr.Blocks:
                 preset = (
                     filled_from(host, base) if from_preset(base) else await READERS.run(filled_from, host, base)
                 )
-                card = compare_tab.card(preset, machine, locale)
+                chosen = compare.gallery.chosen(preset, locale)
                 cards = side_cards.cards(preset.sides, preset.sides, locale)
             except PlaygroundError as error:
                 # The fields came from a run that can't be read now; the page works without it.
-                card, cards = message.alert(error, locale), gr.skip()
+                chosen, cards = message.alert(error, locale), gr.skip()
             return {
                 header: _header(machine, locale),
-                compare.card: card,
+                compare.gallery.component: chosen,
                 compare.cards: cards,
                 compare.controls.watch: gr.update(visible=busy),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }
 
         watch, knobs = compare.controls.watch, (knob.name for knob in sweep.knobs)
-        arrived = [header, compare.card, compare.cards, watch, *knobs]
+        arrived = [header, compare.gallery.component, compare.cards, watch, *knobs]
         loaded = page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
         loaded.then(None, None, None, js="() => document.dispatchEvent(new CustomEvent('arrived'))")
         at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
-        address.click(link.follow_link, None, link.outputs(), **at_once)
+        sources = (address, compare.gallery.component, compare.controls.player, sweep.player)
+        gr.on([source.click for source in sources], link.follow_link, None, link.outputs(), **at_once)
         compare.controls.watch.click(link.watch_run, None, link.outputs(), **at_once)
         sweep.watch.click(link.watch_sweep, None, link.outputs(), **at_once)
     return page

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from support.browser import START_MS, fill, opened, overflows, shot, unfold
+from support.browser import START_MS, choose, fill, opened, overflows, shot, unfold
 
 from playground import presets
 
@@ -31,14 +31,11 @@ async def test_a_race(page_url: str, browser: Browser) -> None:
     await shot(page, "01-empty")
 
     # Pick a preset and come back: the form follows.
-    chooser = page.get_by_label("Preset").first
-    await chooser.click()
-    await page.get_by_role("option", name="smollm2-draft").click()
+    await choose(page, "smollm2-draft")
     await expect(page.get_by_label("Prompt", exact=True)).to_have_value(
         "Explain in a few sentences why the sky is blue."
     )
-    await chooser.click()
-    await page.get_by_role("option", name="smollm2-ngram").click()
+    await choose(page, "smollm2-ngram")
     await expect(page.get_by_label("Prompt", exact=True)).to_have_value(
         presets.load("smollm2-ngram").workload.prompt
     )

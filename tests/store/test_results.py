@@ -57,6 +57,25 @@ def test_what_came_out_is_listed(three: History) -> None:
     assert sweep.result.headline.speed_up is not None
 
 
+def test_the_last_result_of_each_preset_on_a_machine(three: History) -> None:
+    again = measured_run()
+    again.id, again.preset, again.machine = "later", "a", {"cpu": "a processor"}
+    other = measured_run()
+    other.id, other.preset, other.machine = "elsewhere", "a", {"cpu": "another"}
+    earlier = measured_run()
+    earlier.id, earlier.preset, earlier.machine = "earlier", "a", {"cpu": "a processor"}
+    for record in (earlier, again, other):
+        saved(three, record)
+    while three.summarise():
+        pass
+    latest = three.latest_results({"cpu": "a processor"})
+    assert {preset: saved_id for preset, (saved_id, _) in latest.items()} == {"a": "later"}
+    assert latest["a"][1].verdict == "faster"
+    three.delete("later")
+    assert three.latest_results({"cpu": "a processor"})["a"][0] == "earlier"
+    assert three.latest_results({}) == {}
+
+
 def test_results_of_before_are_filled_in(three: History, config: Config) -> None:
     before = three.summaries()
     execute(config, "UPDATE entries SET summarised = 0, speed_up = NULL, rates = NULL, machine = NULL")

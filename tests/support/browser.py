@@ -68,6 +68,12 @@ async def fill(box: Locator, text: str) -> None:
     raise AssertionError(f"{text!r} was overwritten again and again, by {stays}")
 
 
+async def choose(page: Page, preset: str) -> None:
+    """A preset of the gallery."""
+    await page.locator(".choose").click()
+    await page.locator(f'.gallery a.title[href="?preset={preset}"]').click()
+
+
 async def unfold(page: Page, name: str) -> None:
     """Open what is folded, such as "all-charts", unless it is open."""
     fold = page.locator(f".{name}:visible").first

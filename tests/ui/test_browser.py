@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from support.browser import START_MS, App, fill, opened, overflows, shot
+from support.browser import START_MS, App, choose, fill, opened, overflows, shot
 
 pytestmark = pytest.mark.browser
 PASTED = (
@@ -47,8 +47,7 @@ async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
     """A preset, sides added and taken away: all of it changes forms whose knobs nobody has opened yet."""
     page = await opened(browser, stand_in_app[1], [])
     await page.get_by_text("Settings of each side").click()
-    await page.get_by_label("Preset").first.click()
-    await page.get_by_role("option", name="batching-16-vs-64").click()
+    await choose(page, "batching-16-vs-64")
     await expect(page.locator("#side1-label input")).to_have_attribute("placeholder", "64 at once")
     for button, count in (("add", 3), ("add", 4), ("remove", 3), ("add", 4)):
         await page.locator(f"#{button}_side").click()

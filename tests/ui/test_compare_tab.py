@@ -53,7 +53,7 @@ def take(page: Page, updates: Page) -> None:
 
 
 def fill(tab: CompareTab, page: Page, preset: Preset) -> None:
-    take(page, compare_tab.filling(tab, preset, devices.machine(), "en"))
+    take(page, compare_tab.filling(tab, preset, "en"))
 
 
 def test_a_preset_that_was_not_touched(tab: CompareTab, host: Host) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
+from support.browser import choose as choose_preset
 from support.browser import fill, opened, overflows, unfold
 from support.sweep_run import OUT_OF_MEMORY, made_sweep, save
 
@@ -99,8 +100,7 @@ async def changes(page: Page) -> None:
     await expect(checked).to_have_count(2, timeout=60_000)
     await fill(page.locator("#side1-k input"), "3")
     await expect(checked).to_have_count(0)
-    await page.get_by_label("Preset", exact=True).first.fill(WITHOUT_SWEEP)
-    await page.get_by_role("option", name=WITHOUT_SWEEP, exact=True).click()
+    await choose_preset(page, WITHOUT_SWEEP)
     label = presets.load(WITHOUT_SWEEP).sides[0].label
     await expect(page.locator("#side0-label input")).to_have_attribute("placeholder", label)
     await page.get_by_role("tab", name="What if").click()

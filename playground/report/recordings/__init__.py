@@ -8,7 +8,7 @@ from typing import Any
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
-from playground.domain.record.run import Run
+from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.headline import Headline
 from playground.domain.sweep.analysis import SweepAnalysis
@@ -67,12 +67,28 @@ def headline_of(record: Run | Sweep) -> Headline:
     return Headline() if verdict is None else Headline.of_verdict(verdict)
 
 
+def _first_run(record: Run | Sweep) -> Run | None:
+    if isinstance(record, Run):
+        return record
+    return next((point.run for point in record.points if point.run is not None), None)
+
+
+def sides_of(record: Run | Sweep) -> list[SideRecord]:
+    """The sides, of a sweep those of its first point."""
+    run = _first_run(record)
+    return run.sides if run is not None else []
+
+
+def machine_of(record: Run | Sweep) -> str:
+    run = _first_run(record)
+    return (machine_name(run.machine) if run is not None else None) or "-"
+
+
 def origin(record: Run | Sweep) -> list[Message]:
     """Where and when it was recorded, and what of it is not as it would be with the real weights."""
-    runs = [point.run for point in record.points if point.run] if isinstance(record, Sweep) else [record]
-    sides = runs[0].sides if runs else []
+    sides = sides_of(record)
     params: dict[str, object] = {
-        "machine": (machine_name(runs[0].machine) if runs else None) or "-",
+        "machine": machine_of(record),
         "date": record.created_at[:10],
         "versions": " | ".join(dict.fromkeys(side.runtime_version for side in sides if side.runtime_version))
         or "-",

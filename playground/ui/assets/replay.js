@@ -35,8 +35,10 @@ function play() {
   frame = requestAnimationFrame(step);
 }
 
+// What was played goes with the line that says where it comes from.
 function close() {
   stop();
+  if (!box.hidden) send({panes: '', charts: '{}', outcome: '', points: ''});
   playing = '';
   box.hidden = true;
 }
@@ -51,7 +53,7 @@ function add(parent, text, action) {
 }
 
 // `texts`: what the buttons say. What has no times of its own has nothing to play.
-function build({origin, texts}, link) {
+function build({origin, others, texts}, link) {
   box.replaceChildren();
   const text = document.createElement('p');
   text.className = 'origin';
@@ -72,12 +74,12 @@ function build({origin, texts}, link) {
       send(pictures.at(-1)[1]);
     });
   }
+  for (const [name, other] of others) add(buttons, other, () => trigger('click', {query: {recording: name}}));
   add(buttons, texts.link, async (button) => {
     button.textContent = await copyText(link) ? texts.copied : link;
   });
   add(buttons, texts.close, () => {
     close();
-    send({panes: '', charts: '{}', outcome: '', points: ''});
     showAddress();
   });
 }
@@ -96,7 +98,7 @@ async function show() {
   pictures = replay.pictures;
   build(replay, addressOf(kind, name, more));
   box.hidden = false;
-  box.scrollIntoView({block: 'start'});
+  requestAnimationFrame(() => box.scrollIntoView({block: 'nearest'}));
   play();
 }
 

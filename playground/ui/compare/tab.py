@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import gradio as gr
@@ -18,13 +17,14 @@ from playground.domain.spec.case import MOST_SIDES, Case, Side
 from playground.domain.spec.workload import Workload
 from playground.domain.validation import validate
 from playground.engine.devices import Machine
-from playground.i18n import Locale, say
+from playground.i18n import Locale
 from playground.presets import Preset
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
+from playground.ui.gallery.gallery import Gallery
 from playground.ui.shared import view
 from playground.ui.shared.form_origin import filled_from, origin, preset_of
-from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.labels import label
 from playground.ui.shared.message import FieldPlace
 
 from . import (
@@ -49,8 +49,7 @@ class CompareTab:
     """The components that events read and change. `base` names what filled the fields: see form_origin.py."""
 
     base: gr.Textbox
-    preset: gr.Dropdown
-    card: gr.HTML
+    gallery: Gallery
     cards: gr.HTML
     settings: gr.Accordion
     sides: list[side_form.SideForm]
@@ -73,7 +72,7 @@ class CompareTab:
 
     def fields(self) -> list[Any]:
         """What a visitor fills in."""
-        fields: list[Any] = [self.preset, self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
+        fields: list[Any] = [self.prompt, self.system, self.turns, self.max_tokens, self.temperature]
         fields += [self.top_p, self.top_k, self.seed, self.ignore_eos, *self.measurement.fields.values()]
         return fields + [field for side in self.sides for field in side.fields.values()]
 
@@ -83,20 +82,14 @@ class CompareTab:
     def filled(self) -> list[Any]:
         """The components that `filling` may change."""
         parts = {part for side in self.sides for part in side.outputs()} | {*self.measurement.outputs()}
-        return [*{self.base, self.card, self.cards, *self.count.buttons, *self.fields(), *parts}]
+        return [*{self.base, self.gallery.component, self.cards, *self.count.buttons, *self.fields(), *parts}]
 
 
 def build(host: Host, machine: Machine) -> CompareTab:
     """All components, filled with the embedded preset."""
     first = presets.load(presets.EMBEDDED)
     sampling = first.workload.sampling
-    with gr.Row(elem_classes="setup"):
-        with gr.Column(scale=2, min_width=280):
-            preset = gr.Dropdown(
-                _offered(), value=first.name, label=label("preset"), info=label("preset_info"), elem_id="preset"
-            )
-        with gr.Column(scale=3, min_width=280):
-            card_html = gr.HTML(card(first, machine, "en"), apply_default_css=False, elem_classes="preset-card")
+    gallery = Gallery(host, machine, first)
     cards = side_cards.build(side_cards.cards(first.sides, first.sides, "en"))
     prompt = gr.Textbox(
         first.workload.prompt,
@@ -131,8 +124,7 @@ def build(host: Host, machine: Machine) -> CompareTab:
         measurement = measure_form.build(first)
     return CompareTab(
         base=gr.Textbox(origin(first), visible=False),
-        preset=preset,
-        card=card_html,
+        gallery=gallery,
         cards=cards,
         settings=settings,
         sides=sides,
@@ -155,22 +147,12 @@ def build(host: Host, machine: Machine) -> CompareTab:
     )
 
 
-def _offered() -> list[tuple[str, str]]:
-    """All presets; those that need a GPU say so."""
-    return [(f"{name} · GPU" if presets.says_gpu(name) else name, name) for name in presets.names()]
-
-
 def _sampling(kind: Any, name: str, value: object, **options: Any) -> Any:
     return kind(value, label=label(name), min_width=120, elem_id=f"asked-{name}", **options)
 
 
-def wire(tab: CompareTab, host: Host, machine: Machine, *texts: gr.HTML) -> None:
+def wire(tab: CompareTab, host: Host, *texts: gr.HTML) -> None:
     """Connect the events. `texts` are about the settings, too, and go when these change."""
-
-    def on_preset(name: str, request: gr.Request) -> dict[Any, Any]:
-        return filling(tab, presets.load(name), machine, visitor_locale(request))
-
-    tab.preset.input(on_preset, tab.preset, tab.filled(), show_progress="hidden")
 
     def comparison(values: Mapping[Any, Any], mode: Mode) -> Comparison:
         return _comparison(tab, host, values, mode)
@@ -268,14 +250,13 @@ def _turns(text: str) -> list[dict[str, str]]:
     return turns
 
 
-def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -> dict[Any, Any]:
+def filling(tab: CompareTab, preset: Preset, locale: Locale) -> dict[Any, Any]:
     """The updates that put this preset, or a run of the history, into the page."""
     workload, sampling = preset.workload, preset.workload.sampling
     changed: dict[Any, Any] = {
         tab.base: origin(preset),
-        tab.preset: preset.name if presets.is_shipped(preset) else None,
         **side_count.updates(tab.count, len(preset.sides)),
-        tab.card: card(preset, machine, locale),
+        tab.gallery.component: tab.gallery.chosen(preset, locale),
         tab.cards: side_cards.cards(preset.sides, preset.sides, locale),
         tab.prompt: workload.prompt,
         tab.system: workload.system or "",
@@ -293,15 +274,3 @@ def filling(tab: CompareTab, preset: Preset, machine: Machine, locale: Locale) -
         if index < len(preset.sides):
             changed[side.fields["label"]] = gr.update(value="", placeholder=preset.sides[index].label)
     return changed
-
-
-def card(preset: Preset, machine: Machine, locale: Locale) -> str:
-    """A preset's description and requirements."""
-    parts = [f"<p><strong>{escape(preset.title.in_locale(locale))}</strong></p>"]
-    if shows := preset.shows.in_locale(locale):
-        parts.append(f"<p>{escape(shows)}</p>")
-    if needs := preset.needs.in_locale(locale):
-        parts.append(f"<p>{escape(say('ui.needs', locale, what=needs))}</p>")
-    if preset.gpu and not machine.gpus:
-        parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))}</p>')
-    return "".join(parts) + (paste_box.listed(preset.notes, locale, done=False) if preset.notes else "")

@@ -14,7 +14,6 @@ from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.sweep.record import Sweep
 from playground.engine import runtime
-from playground.engine.devices import Machine
 from playground.i18n import Locale, say
 from playground.presets import Preset
 from playground.runs.host import Host
@@ -35,7 +34,6 @@ def wire(
     actions: gr.HTML,
     problem: gr.HTML,
     host: Host,
-    machine: Machine,
     tabs: gr.Tabs,
     compare: CompareTab,
     sweeps: SweepTab,
@@ -48,7 +46,7 @@ def wire(
             record = await READERS.run(settings_of, host, str(event.run))
             if record is None:
                 return gr.skip()
-            return filling(record, host, machine, tabs, compare, sweeps, visitor_locale(request))
+            return filling(record, host, tabs, compare, sweeps, visitor_locale(request))
         except PlaygroundError as error:
             return {problem: alert(error, visitor_locale(request))}
 
@@ -64,7 +62,7 @@ def wire(
             await host.start(comparison, say("host.page", locale))
         except PlaygroundError as error:
             return {problem: alert(error, locale)}
-        filled = filling(record, host, machine, tabs, compare, sweeps, locale)
+        filled = filling(record, host, tabs, compare, sweeps, locale)
         return {**filled, problem: "", **controls.following(compare.controls, comparison.id, running=True)}
 
     outputs = [problem, tabs, *compare.filled(), *sweeps.filled()]
@@ -78,7 +76,6 @@ def wire(
 def filling(
     record: Run | Sweep,
     host: Host,
-    machine: Machine,
     tabs: gr.Tabs,
     compare: CompareTab,
     sweeps: SweepTab,
@@ -86,7 +83,7 @@ def filling(
 ) -> dict[Any, Any]:
     """The updates that load the settings of a run or sweep, and select the tab that shows them."""
     preset = allowed_here(host.config, as_preset(record))
-    filled = compare_tab.filling(compare, preset, machine, locale)
+    filled = compare_tab.filling(compare, preset, locale)
     if isinstance(record, Sweep):
         filled |= sweep_tab.filling(sweeps, preset)
     return {**filled, tabs: gr.update(selected="sweep" if isinstance(record, Sweep) else "compare")}

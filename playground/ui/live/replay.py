@@ -47,8 +47,8 @@ class Replays:
         self._painted = lru_cache(MOST_KEPT)(self._paint)
 
     def replay(self, kind: str, name: str, locale: Locale) -> dict[str, Any]:
-        """`pictures`, what they were recorded on, and the texts of the buttons. Blocking. Raises InvalidInput for
-        an unknown name, WorkFailed for what can't be read."""
+        """`pictures`, what they were recorded on, `others` of the same preset, and the texts of the buttons.
+        Blocking. Raises InvalidInput for an unknown name, WorkFailed for what can't be read."""
         return self._painted(kind, name, locale)
 
     def _paint(self, kind: str, name: str, locale: Locale) -> dict[str, Any]:
@@ -60,8 +60,15 @@ class Replays:
             return {
                 "pictures": pictures(self._host, record, locale, listed=listed),
                 "origin": " ".join(say_message(said, locale) for said in recordings.origin(record)),
+                "others": [] if listed else _others(name, locale),
                 "texts": {text: say(f"replay.{text}", locale) for text in TEXTS},
             }
+
+
+def _others(name: str, locale: Locale) -> list[tuple[str, str]]:
+    """The other recordings of the same preset, and what a button says that leads there."""
+    same = (other for other in recordings.names() if recordings.preset_of(other) == recordings.preset_of(name))
+    return [(other, say(f"gallery.{recordings.kind_of(other)}", locale)) for other in same if other != name]
 
 
 def pictures(host: Host, record: Run | Sweep, locale: Locale, *, listed: bool) -> list[Picture]:

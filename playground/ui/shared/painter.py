@@ -83,7 +83,9 @@ class Painter:
     def _drawn(self) -> bool:
         """Whether there is anything for a chart to show."""
         return self._run.mode == "imported" or any(
-            side.samples or any(trace.chunks for trace in side.requests) for side in self._run.sides
+            side.samples
+            or any(trial.summary or any(trace.chunks for trace in trial.requests) for trial in side.trials)
+            for side in self._run.sides
         )
 
     def _folds(self, index: int) -> str:

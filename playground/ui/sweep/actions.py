@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from playground import presets, prompts
+from playground import prompts
 from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Section
 from playground.domain.spec.case import Case
@@ -34,7 +34,6 @@ from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
 from playground.workers import FORMS
 
-from . import tab as sweep_tab
 from . import view as sweep_view
 from .tab import KnobFields, SweepTab
 
@@ -76,7 +75,6 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Seq
     tab.stop.click(sweeps.stop, tab.sweep_id, None, **at_once)
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
-    compare.preset.input(sweeps.fill, compare.preset, tab.filled(), show_progress="hidden")
     view.emptied_by([tab.plan], tab.filled())
     sweep_view.wire(tab.view, host, tab.panes, tab.charts, tab.message)
 
@@ -112,9 +110,6 @@ class Sweeps:
         self._compare = compare
         self._host = host
         self._fill = fill
-
-    def fill(self, preset: str) -> dict[Any, Any]:
-        return sweep_tab.filling(self._tab, presets.load(preset))
 
     async def arrive(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         """Update the tab when it is opened: what the Compare tab holds, what runs, and what can be resumed."""

@@ -1,0 +1,1 @@
+"""Presets and recordings to choose from."""
