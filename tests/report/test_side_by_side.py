@@ -15,6 +15,7 @@ from support.schema import check
 from playground.cli.main import main
 from playground.config import Config
 from playground.domain.errors import InvalidInput
+from playground.domain.record.engine_path import EnginePath
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.report.charts import overlaid, svg
@@ -143,3 +144,13 @@ def test_charts_that_both_have_are_overlaid() -> None:
         assert "<second>" not in svg(figure)
     # A race has no rounds: what only one of them has is not drawn.
     assert set(overlaid([*runs, done()], ["a", "b", "c"], "en")) <= {"per_position"}
+
+
+def test_another_path_is_no_other_setting() -> None:
+    """The same settings with a newer vLLM: what its engine does otherwise is named, and compared all the same."""
+    runs = [measured_run(), measured_run()]
+    for run, scheduling, tokens in zip(runs, (False, True), (1000, 1001), strict=True):
+        run.sides[1].path = EnginePath(async_scheduling=scheduling, kv_cache_tokens=tokens)
+    beside = SideBySide.of(runs)
+    assert [item.key for item in beside.differences] == ["B.path.async_scheduling"]
+    assert beside.repetition
