@@ -38,11 +38,6 @@ class Visitor:
     ) -> None:
         await self.client.aclose()
 
-    async def log_in(self, user: str, password: str) -> int:
-        """The status of the answer; the session keeps the cookie."""
-        answer = await self.client.post("/login", data={"username": user, "password": password})
-        return answer.status_code
-
     async def arrive(self) -> None:
         """Read what the page consists of. Raises httpx.HTTPStatusError where the page is refused."""
         config = (await self.client.get("/config")).raise_for_status().json()

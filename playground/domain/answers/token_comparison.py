@@ -44,15 +44,11 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class GreedyCheck:
-    """Answers at temperature 0. `compared` leaves out pairs with unknown ids; `share_identical` is None for 0."""
+    """Answers at temperature 0. `compared` leaves out pairs with unknown ids."""
 
     compared: int
     identical: int
     divergences: tuple[Divergence, ...]
-
-    @property
-    def share_identical(self) -> float | None:
-        return self.identical / self.compared if self.compared else None
 
 
 def check_greedy(pairs: Sequence[tuple[TokenIds | None, TokenIds | None]]) -> GreedyCheck:
