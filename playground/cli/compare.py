@@ -6,18 +6,22 @@ import argparse
 import asyncio
 import signal
 import sys
+from typing import TextIO
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
+from playground.domain.spec.case import Case
 from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
+from playground.report import expected
 from playground.report.documents.comparison import compare_document
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
+from playground.runs.expected import Expected
 from playground.runs.host import Host
 from playground.runs.sides.off_same_path import off_same_path
 
@@ -37,6 +41,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     prompts.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     parser.add_argument("--mode", choices=["race", "measured"], default="race", help=say("cli.mode"))
     parser.add_argument("--same-path", action="store_true", help=say("cli.same_path"))
+    parser.add_argument("--plan", action="store_true", help=say("cli.plan"))
     parser.add_argument("--json", action="store_true", help=say("cli.json"))
     parser.set_defaults(verb=run)
 
@@ -59,13 +64,26 @@ def run(arguments: argparse.Namespace) -> int:
     sides = preset.sides
     if arguments.same_path:
         sides = (*sides, off_same_path(config, sides))
+    case = Case(sides=sides, workload=workload, measurement=measurement or preset.measurement)
     # Checked first, so that invalid input does not even create a database.
     # With another side it is no longer what the preset, and its claim, is about.
     name = None if arguments.same_path else preset.name
     comparison = host.comparison(sides, workload, measurement, name)
+    if arguments.plan:
+        expectation = host.expected(case)
+        print_json(expected.document(expectation)) if arguments.json else _print_plan(expectation, comparison)
+        return 0
+    if not arguments.json:
+        _print_plan(host.expected(case), comparison, sys.stderr)
     record = asyncio.run(_run_comparison(host, comparison, quiet=arguments.json))
     print_json(compare_document(record)) if arguments.json else print_run(record)
     return 0 if record.status in ("done", "stopped") else 1
+
+
+def _print_plan(expectation: Expected, comparison: Comparison, file: TextIO | None = None) -> None:
+    print(say_message(expected.start_sentence(expectation)), file=file)
+    if comparison.run.measurement is not None:
+        print(say_message(expected.measured_sentence(expectation)), file=file)
 
 
 def _repeat(config: Config, arguments: argparse.Namespace) -> int:

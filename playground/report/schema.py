@@ -20,7 +20,7 @@ from playground.domain.stats.expenses import EXPENSES
 
 from .documents.comparison import CompareDocument
 from .documents.explanation import ExplanationDocument
-from .documents.others import DoctorDocument, LoadDocument
+from .documents.others import ComparePlanDocument, DoctorDocument, LoadDocument
 from .documents.paste import PasteDocument
 from .documents.preflight import PreflightDocument
 from .documents.prompts import PromptsDocument
@@ -33,6 +33,7 @@ from .figures import DISTRIBUTIONS, SINGLE_VALUES
 FILE = Path(__file__).with_name("schema.json")
 DOCUMENTS: dict[str, Any] = {
     "compare": CompareDocument,
+    "compare_plan": ComparePlanDocument,
     "history_list": HistoryListDocument,
     "side_by_side": SideBySideDocument,
     "trend": TrendDocument,

@@ -30,6 +30,7 @@ from playground.store import History
 from playground.workers import RUNS, abandoned
 
 from .checks import harness
+from .expected import earlier_starts
 from .failure import as_message
 from .live import Live, RunProgress
 from .measured import Measured
@@ -39,7 +40,6 @@ from .session import RunSession
 from .sides import placement
 from .sides.engine_start import prepare
 from .sides.served_side import ServedSide
-from .start_times import earlier_starts
 
 logger = logging.getLogger(__name__)
 

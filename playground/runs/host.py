@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from datetime import datetime
 
 import filelock
@@ -13,19 +14,20 @@ from playground import private_files, processes
 from playground.config import Config
 from playground.domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from playground.domain.record.run import Run
-from playground.domain.spec.case import Side
+from playground.domain.spec.case import Case, Side
 from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
 from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.record import Sweep
-from playground.engine import runtime
+from playground.engine import devices, runtime
 from playground.engine.pool import Holder, Pool
 from playground.i18n import say_message
 from playground.store import WRITERS, History
 from playground.workers import FORMS
 
 from .comparison import Comparison
+from .expected import Expected, expected
 from .sweep import SweepRun, estimate
 
 logger = logging.getLogger(__name__)
@@ -175,6 +177,12 @@ class Host:
     def estimate(self, sweep: Sweep) -> Estimate:
         """The longest time that what is left of the sweep can take. Blocking: may probe a runtime."""
         return estimate(self.history, sweep, self._device(sweep))
+
+    def expected(self, case: Case) -> Expected:
+        """How long a run of this will take, engine starts included. Blocking."""
+        last = self.latest.run.settings if self.latest is not None and self.pool.engines else ()
+        running = Counter(side.engine for side in last if isinstance(side.engine, EngineSettings))
+        return expected(self.history, devices.machine(), case, running)
 
     def _device(self, sweep: Sweep) -> str:
         names = [side.engine.runtime for side in sweep.case.sides if isinstance(side.engine, EngineSettings)]

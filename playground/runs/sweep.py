@@ -32,11 +32,11 @@ from playground.store import WRITERS, History
 from playground.workers import RUNS
 
 from .comparison import Comparison, new_run_id
+from .expected import earlier_starts
 from .failure import as_message
 from .saving import not_saved
 from .search import BETTER, REPEAT_ROUNDS, Search
 from .sides import placement
-from .start_times import earlier_starts
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")

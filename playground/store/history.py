@@ -17,6 +17,7 @@ from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Trial
 from playground.domain.record.traces import RequestTrace
+from playground.domain.spec.case import Case
 from playground.domain.stats.headline import Headline
 from playground.domain.sweep.record import PointRecord, Sweep
 
@@ -291,6 +292,11 @@ class History:
                     raise
                 point.run = _unreadable_run(sweep, row["run_id"], point, error)
         return sweep
+
+    def trial_seconds(self, case: Case, machine: Mapping[str, object]) -> float | None:
+        """How long a trial of the last measurement like this case took here; None: there is none."""
+        with self._file.reading() as db:
+            return results.trial_seconds(db, case, machine)
 
     def start_seconds(self, device: str, limit: int = 20) -> list[float]:
         """How long the last engine starts on this kind of device took, newest first: ids of runs sort by time."""

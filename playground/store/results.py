@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlite_utils import Database
 
 from playground.domain.record.run import Run
+from playground.domain.spec.case import Case
+from playground.domain.spec.measurement import Measurement
 from playground.domain.stats.headline import Headline
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
@@ -18,6 +21,16 @@ OVER = (
     " AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = entries.id AND status = 'running')"
     " AND NOT EXISTS (SELECT 1 FROM sweeps WHERE sweeps.id = entries.id AND status = 'running')"
     " ORDER BY number DESC LIMIT 1"
+)
+# How far back runs are looked through for one like another.
+LAST_RUNS = 500
+LAST_MEASURED = (
+    "SELECT id, measurement, machine FROM (SELECT * FROM runs ORDER BY id DESC LIMIT :last)"
+    " WHERE mode = 'measured' AND status = 'done' AND workload = :workload ORDER BY id DESC LIMIT 20"
+)
+SETTINGS = "SELECT settings FROM sides WHERE run_id = ?"
+TRIAL_TIMES = (
+    "SELECT count(*) AS trials, max(started_ms) - min(started_ms) AS span_ms FROM trials WHERE run_id = ?"
 )
 # Of what can't be read, and of a point.
 NONE: dict[str, Any] = dict.fromkeys(
@@ -44,6 +57,31 @@ class Result:
         rates = tuple(json.loads(row["rates"] or "[]"))
         headline = Headline(rates, row["verdict"], row["side"], row["speed_up"], interval)
         return cls(headline, row["machine"], row["version"], bool(row["star"]), row["tags"], row["note"])
+
+
+def trial_seconds(db: Database, case: Case, machine: Mapping[str, object]) -> float | None:
+    """How long a trial took on average in the last measurement of the same, by the same models on this machine;
+    None: there is none among the last runs."""
+    targets = {getattr(side.engine, "target", None) for side in case.sides}
+    plan = case.measurement
+    for row in db.query(LAST_MEASURED, {"workload": case.workload.model_dump_json(), "last": LAST_RUNS}):
+        try:
+            measured, where = (
+                Measurement.model_validate_json(row["measurement"]),
+                json.loads(row["machine"] or "{}"),
+            )
+        except ValueError:
+            # A newer version wrote it.
+            continue
+        if (measured.profile, measured.prompts) != (plan.profile, plan.prompts):
+            continue
+        if any(where.get(key) != machine.get(key) for key in ("cpu", "gpus")):
+            continue
+        settings = [json.loads(side["settings"]) for side in db.query(SETTINGS, [row["id"]])]
+        [times] = db.query(TRIAL_TIMES, [row["id"]])
+        if {side.get("target") for side in settings} == targets and times["trials"] > 1:
+            return float(times["span_ms"] / 1000 / (times["trials"] - 1))
+    return None
 
 
 def to_summarise(db: Database) -> str | None:

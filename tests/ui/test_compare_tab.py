@@ -202,6 +202,7 @@ async def test_the_cards_follow_the_form_and_check_themselves(
         tab.controls,
         host,
         lambda page: compare_tab._comparison(tab, host, page, "race"),
+        lambda page: compare_tab.read(tab, host, page)[0],
     )
     below = compare_tab._comparison(tab, host, just_opened(tab), "race")
     below.refuse(RuntimeError())
@@ -216,7 +217,9 @@ async def test_the_cards_follow_the_form_and_check_themselves(
     assert "n-gram, k = 3" in update[tab.cards]
     assert update[fields["label"]]["placeholder"] == "n-gram, k = 3"
     for _ in range(2):
-        assert "data-unchecked" not in await events.check(page, request)
+        checked = await events.check(page, request)
+        assert "data-unchecked" not in checked
+        assert "The engines take about 60 s to start" in checked
     page[fields["k"]] = 4
     async with host.pool.lease(Holder("another", "a test", "12:00:00", "other"), wait=False):
         assert "not checked during a run" in await events.check(page, request)

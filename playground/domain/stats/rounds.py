@@ -36,6 +36,14 @@ def whole_rounds(run: Run) -> int:
     return min((sum(trial.complete for trial in side.trials) for side in run.sides), default=0)
 
 
+def round_seconds(run: Run) -> float | None:
+    """How long a round takes on average, by the times at which its trials began; None before the second one."""
+    began = [trial.started_ms for side in run.sides for trial in side.trials]
+    if len(began) < 2:
+        return None
+    return (max(began) - min(began)) / 1000 / (len(began) - 1) * len(run.sides)
+
+
 def rounds_of(run: Run, objective: Objective | None = None) -> list[Round]:
     """The whole rounds: those in which every side's trial is complete. By the workload's objective, or another."""
     if run.measurement is None:

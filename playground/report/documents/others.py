@@ -1,4 +1,4 @@
-"""The smaller documents: a load test, a check of the machine."""
+"""The smaller documents: a load test, a check of the machine, what a run will take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from playground.domain.record.figures import NotNegative
+from playground.domain.record.figures import Count, NotNegative
 from playground.domain.record.metrics import trace_figures
 from playground.runs.load_test import LoadTest
 
@@ -43,6 +43,25 @@ class CheckDocument(TypedDict):
 
 
 DoctorDocument = Annotated[list[CheckDocument], Field(min_length=1, description="doctor --json.")]
+
+
+class ComparePlanDocument(TypedDict):
+    """compare --plan --json: what it will take, starts included."""
+
+    schema: SchemaVersion
+    engine_starts: Count
+    starts_s: NotNegative
+    """Until all engines are ready."""
+    known_starts: Count
+    """Earlier starts on this host that it is by; 0: a rule of thumb."""
+    round_s: NotNegative | None
+    """A round, by the last measurement of the same on this host; null: there is none."""
+    rounds: Count | None
+    """How many rounds the budget has time for."""
+    least_s: NotNegative | None
+    """A measurement to its sixth round, the fewest that give an interval, or to its budget's end before that."""
+    most_s: NotNegative
+    """A measurement that ends with its budget."""
 
 
 def load_document(test: LoadTest) -> LoadDocument:

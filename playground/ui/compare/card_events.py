@@ -11,8 +11,9 @@ from typing import Any
 import gradio as gr
 
 from playground.domain.errors import PlaygroundError
-from playground.domain.spec.case import Side
-from playground.i18n import Locale, say
+from playground.domain.spec.case import Case, Side
+from playground.i18n import Locale, say, say_message
+from playground.report import expected
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.runs.sides import preflight
@@ -31,7 +32,8 @@ KEPT_S, MOST_KEPT = 30, 32
 
 
 class CardEvents:
-    """The handlers. `read` turns the page's values into the run to check; it raises PlaygroundError."""
+    """The handlers. `read` turns the page's values into the run to check, `case_of` into what one is made of; both
+    raise PlaygroundError."""
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class CardEvents:
         controls: Controls,
         host: Host,
         read: Callable[[Values], Comparison],
+        case_of: Callable[[Values], Case],
     ) -> None:
         self._component = component
         self._sides = sides
@@ -48,11 +51,13 @@ class CardEvents:
         self._controls = controls
         self._host = host
         self._read = read
+        self._case_of = case_of
         self._kept: dict[str, tuple[float, Checked]] = {}
         self._lock = threading.Lock()
 
-    def wire(self, edits: Sequence[Any], inputs: set[Any]) -> None:
-        """Connect the events. `edits`: those that change, add and remove sides."""
+    def wire(self, edits: Sequence[Any], inputs: set[Any], further: Sequence[Any]) -> None:
+        """Connect the events. `edits`: those that change, add and remove sides; `further`: the fields that say how
+        long a run takes."""
         fields = [field for side in self._sides for field in side.fields.values()]
         labels = [side.fields["label"] for side in self._sides]
         outputs = [self._component, self._controls.outdated, *labels]
@@ -60,7 +65,8 @@ class CardEvents:
         values: set[Any] = {self._base, self._controls.run_id, *fields}
         for event in edits:
             event.then(self.follow, values, outputs, trigger_mode="always_last", **quiet)
-        self._component.submit(self.check, inputs, self._component, trigger_mode="always_last", **quiet)
+        asked = [self._component.submit, *(field.input for field in further)]
+        gr.on(asked, self.check, inputs, self._component, trigger_mode="always_last", **quiet)
 
     async def follow(self, values: Values, request: gr.Request) -> dict[Any, Any]:
         """What the form holds now, not checked yet."""
@@ -105,7 +111,19 @@ class CardEvents:
         sides, before = self._now(values)
         if not all(isinstance(side, Side) for side in sides):
             return cards(sides, before, locale)
-        return cards(sides, before, locale, self._answer(values))
+        return cards(sides, before, locale, self._answer(values)) + self._expected(values, locale)
+
+    def _expected(self, values: Values, locale: Locale) -> str:
+        """What a run would take. Nothing during a run, and where settings can't be read: the buttons say it."""
+        if self._host.pool.holder is not None:
+            return ""
+        try:
+            expectation = self._host.expected(self._case_of(values))
+        except PlaygroundError:
+            return ""
+        sentences = expected.start_sentence(expectation), expected.measured_sentence(expectation)
+        text = " ".join(say_message(sentence, locale) for sentence in sentences)
+        return f'<p class="expected">{escape(text)}</p>'
 
     def _answer(self, values: Values) -> Checked:
         if self._host.pool.holder is not None:

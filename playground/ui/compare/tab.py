@@ -169,9 +169,16 @@ def wire(tab: CompareTab, host: Host, *texts: gr.HTML) -> None:
     paste_box.wire(tab.sides, host.config)
     measure_form.wire(tab.measurement, host.config.limits)
     events = CardEvents(
-        tab.cards, tab.sides, tab.base, tab.controls, host, lambda values: comparison(values, "race")
+        tab.cards,
+        tab.sides,
+        tab.base,
+        tab.controls,
+        host,
+        lambda values: comparison(values, "race"),
+        lambda values: read(tab, host, values)[0],
     )
-    events.wire([edited, *side_count.wire(tab.count, tab.base, tab.sides, host.config)], tab.inputs())
+    edits = [edited, *side_count.wire(tab.count, tab.base, tab.sides, host.config)]
+    events.wire(edits, tab.inputs(), [*tab.measurement.fields.values()])
     explain_panel.wire(tab.explain, host.config.limits)
     remedies.wire(tab.panes, tab.sides, tab.settings, tab.controls.message, host)
 

@@ -12,7 +12,8 @@ from typing import Any
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
-from playground.domain.stats.rounds import whole_rounds
+from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
+from playground.domain.stats.rounds import round_seconds, whole_rounds
 from playground.i18n import Locale, say, say_message
 from playground.report.conclusions import Conclusion, Kind, conclusions
 from playground.report.figures import statistics_heads
@@ -93,14 +94,28 @@ class MeasuredPainter(Painter):
         if comparison.live.phase in EXAMINING:
             done, total = comparison.live.checked
             return say("measured.checked", locale, phase=self._phase(), done=done, total=total) if total else ""
-        return say(
+        elapsed_s = now - comparison.live.since
+        progress = say(
             "measured.progress",
             locale,
             round=min(self._rounds + 1, plan.max_rounds),
             most=plan.max_rounds,
-            elapsed=_clock(now - comparison.live.since),
+            elapsed=_clock(elapsed_s),
             budget=_clock(plan.budget_s),
         )
+        return f"{progress} · {left}" if (left := self._left(plan, elapsed_s)) else progress
+
+    def _left(self, plan: Measurement, elapsed_s: float) -> str:
+        """How long it will still take, by the rounds so far; empty in the first."""
+        each_s = round_seconds(self._run) if self._rounds else None
+        if not each_s:
+            return ""
+        rounds = max(1, min(plan.max_rounds, int(plan.budget_s / each_s)))
+        if rounds < MIN_ROUNDS:
+            return say("measured.left_few", self._locale, rounds=rounds, least=MIN_ROUNDS)
+        which = ("left_least", MIN_ROUNDS) if self._rounds < MIN_ROUNDS else ("left_most", rounds)
+        left_s = max(0.0, which[1] * each_s - elapsed_s)
+        return say(f"measured.{which[0]}", self._locale, rounds=MIN_ROUNDS, time=_clock(left_s))
 
     def _pane(self, index: int, now: float, changed: bool) -> dict[str, Any]:
         side = self._run.sides[index]
