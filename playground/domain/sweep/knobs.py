@@ -141,7 +141,7 @@ def _with_knob(side: Side, name: str, value: Value) -> Side:
     place = "speculation." if field in SPECULATION else "" if field in PLAIN else "knobs."
     engine = side.engine
     if field == "num_speculative_tokens":
-        engine = _with_k(engine, value)
+        engine = with_k(engine, value)
     elif field == "prompt_lookup_max" and isinstance(engine.speculation, Ngram) and isinstance(value, int):
         # The longest match must not be shorter than the shortest.
         least = min(engine.speculation.prompt_lookup_min, value)
@@ -152,7 +152,7 @@ def _with_knob(side: Side, name: str, value: Value) -> Side:
     return side.model_copy(update={"engine": Change(place + field, value).apply(engine)})
 
 
-def _with_k(engine: EngineSettings, value: Value) -> EngineSettings:
+def with_k(engine: EngineSettings, value: Value) -> EngineSettings:
     """Set k. Synthetic rates are a list of k values, which follow from the first of them."""
     rates = engine.speculation.model_dump().get("synthetic_acceptance_rates")
     # The settings refuse an invalid k, before a list of that length is built.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt, log
-from typing import TYPE_CHECKING
 
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
@@ -14,11 +13,10 @@ from playground.domain.spec.difference import without
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.speculation.theory import best_k
 
+from .knobs import with_k
 from .plan import Knob, SweepPlan
+from .record import Sweep
 from .series import K_NAMES, SpeculationSeries
-
-if TYPE_CHECKING:
-    from .record import Sweep
 
 Range = tuple[int, int, int]
 KEY = "num_speculative_tokens_per_batch_size"
@@ -113,5 +111,5 @@ def _single(groups: Sequence[SpeculationSeries]) -> int:
 
 
 def _drafting(settings: EngineSettings, k: int, ranges: tuple[Range, ...] | None) -> EngineSettings:
-    changed = settings.speculation.model_copy(update={"num_speculative_tokens": k, KEY: ranges})
-    return settings.model_copy(update={"speculation": changed})
+    drafting = with_k(settings, k)
+    return drafting.model_copy(update={"speculation": drafting.speculation.model_copy(update={KEY: ranges})})

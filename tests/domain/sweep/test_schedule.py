@@ -15,9 +15,10 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.fit.path_issues import _covers
 from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import Ngram
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
-from playground.domain.sweep.schedule import KEY, _ranges, schedule_of
+from playground.domain.sweep.schedule import KEY, Schedule, _ranges, schedule_of
 from playground.i18n import LOCALES, say_message
 from playground.report.sweep import sweep_document
 from playground.runs.sweep import new_sweep
@@ -78,6 +79,14 @@ def test_a_schedule_is_proposed_and_measured(dear_in_batches: Sweep, config: Con
     assert labels == ["plain", f"quick, k = {schedule.single_k}", "quick, k by batch"]
     engines = [side.engine for side in measured.case.sides if isinstance(side.engine, EngineSettings)]
     assert [engine.speculation.model_dump().get(KEY) for engine in engines] == [None, None, schedule.ranges]
+
+
+def test_prescribed_rates_are_as_many_as_drafts() -> None:
+    """vLLM refuses a list of another length than k."""
+    rates = {"rejection_sample_method": "synthetic", "synthetic_acceptance_rates": (0.8, 0.6)}
+    engine = EngineSettings(target="m", speculation=Ngram(num_speculative_tokens=2, **rates))
+    fields = Schedule("B", ((1, 8, 4), (9, 64, 0)), 4, (1, 64)).engine(engine).speculation.model_dump()
+    assert len(fields["synthetic_acceptance_rates"]) == fields["num_speculative_tokens"] == 4
 
 
 @pytest.mark.parametrize(
