@@ -15,7 +15,7 @@ import psutil
 
 from playground.domain.fit import card
 
-from .nvml import opened
+from .nvml import opened, own_processes
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def _gpus() -> tuple[Gpu, ...]:
         return ()
     try:
         handles = {index: nvml.nvmlDeviceGetHandleByIndex(index) for index in _visible(nvml.nvmlDeviceGetCount())}
-        ours = {process.pid for process in psutil.Process().children(recursive=True)} if handles else set()
+        ours = own_processes() if handles else frozenset[int]()
         return tuple(_gpu(nvml, index, handles, ours) for index in handles)
     except nvml.NVMLError:
         logger.exception("NVML knows of GPUs but can't describe them")
@@ -180,7 +180,7 @@ def _visible(count: int) -> list[int]:
     return [int(item) for item in limited.split(",") if item.strip().isdigit() and int(item) < count]
 
 
-def _gpu(nvml: ModuleType, index: int, handles: Mapping[int, Any], ours: set[int]) -> Gpu:
+def _gpu(nvml: ModuleType, index: int, handles: Mapping[int, Any], ours: frozenset[int]) -> Gpu:
     handle = handles[index]
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)

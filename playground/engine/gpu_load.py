@@ -20,8 +20,8 @@ class GpuLoad:
 
     `utilization`: share of the last moment (NVML: a sixth of a second to one) in which a kernel ran.
     `memory_bytes`: in use by all processes. `energy_j`: since the driver was loaded, which a card counts ten times
-    a second. `throttle`: why a clock is held down, NVML's bits. `processes`: how many compute on the card that has
-    the most.
+    a second. `throttle`: why a clock is held down, NVML's bits. `processes`: the ids of those that compute on
+    each card.
     """
 
     utilization: float | None = None
@@ -31,7 +31,7 @@ class GpuLoad:
     clock_mhz: int | None = None
     temperature_c: int | None = None
     throttle: int | None = None
-    processes: int | None = None
+    processes: tuple[frozenset[int], ...] | None = None
 
 
 def read(gpus: Sequence[int]) -> GpuLoad | None:
@@ -63,5 +63,7 @@ def read(gpus: Sequence[int]) -> GpuLoad | None:
             lambda lib, card: int(lib.nvmlDeviceGetCurrentClocksThrottleReasons(card)),
             lambda bits: reduce(or_, bits),
         ),
-        processes=of_all(lambda lib, card: len(lib.nvmlDeviceGetComputeRunningProcesses(card)), max),
+        processes=of_all(
+            lambda lib, card: frozenset(item.pid for item in lib.nvmlDeviceGetComputeRunningProcesses(card)), tuple
+        ),
     )

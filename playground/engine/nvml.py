@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from types import ModuleType
 
+import psutil
 import pynvml
 
 
@@ -17,3 +18,8 @@ def opened() -> ModuleType | None:
     except nvml.NVMLError:
         return None
     return nvml
+
+
+def own_processes() -> frozenset[int]:
+    """The ids of what this process has started, engines' workers among them."""
+    return frozenset(process.pid for process in psutil.Process().children(recursive=True))

@@ -42,7 +42,7 @@ def test_load_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load is not None
     assert load.utilization == pytest.approx(0.6)
     assert (load.memory_bytes, load.power_w, load.clock_mhz, load.temperature_c) == (12, 800, 1200, 80)
-    assert (load.throttle, load.processes) == (0x44, 2)
+    assert (load.throttle, load.processes) == (0x44, ({1, 2}, {3}))
     assert load.energy_j is not None
     partly = gpu_load.read((0, 2))
     assert partly is not None

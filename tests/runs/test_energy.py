@@ -21,8 +21,11 @@ from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Sampling, Workload
 from playground.domain.stats.expenses import Expense, expense_ratios
 from playground.engine import runtime
+from playground.engine.devices import Placement
 from playground.engine.gpu_load import GpuLoad
+from playground.engine.server import Engine
 from playground.load.driver_client import MeasuredLoad
+from playground.load.endpoint import Endpoint
 from playground.report.charts import charts_of
 from playground.report.conclusions import conclusions
 from playground.report.documents.comparison import compare_document
@@ -35,8 +38,9 @@ from playground.runs.sides.served_side import ServedSide
 
 ENERGY: Expense = "energy_per_output_token_j"
 COST: Expense = "cost_per_million_output_tokens"
-FIRST = GpuLoad(power_w=100, energy_j=1000, processes=2)
-LAST = GpuLoad(power_w=300, energy_j=1900, processes=2)
+OURS = (frozenset({1, 2}),)
+FIRST = GpuLoad(power_w=100, energy_j=1000, processes=OURS)
+LAST = GpuLoad(power_w=300, energy_j=1900, processes=OURS)
 
 
 @pytest.fixture
@@ -105,24 +109,26 @@ def test_a_processor_has_no_energy() -> None:
     assert expense_ratios(run) == []
 
 
-class Side:
-    """A side of two engines, whose cards report these loads, one after the other."""
+class Side(ServedSide):
+    """A side whose card two engines share, and reports these loads, one after the other."""
 
     def __init__(self, *loads: GpuLoad | None) -> None:
-        self._loads = list(loads)
+        placement = Placement("cuda", gpus=(0,), sharing=2)
+        super().__init__(cast(Endpoint, None), cast(Engine, SimpleNamespace(placement=placement)))
+        object.__setattr__(self, "loads", list(loads))
 
     async def gpu_load(self) -> GpuLoad | None:
-        return self._loads.pop(0)
-
-    def holds_alone(self, load: GpuLoad) -> bool:
-        return load.processes is not None and load.processes <= 2
+        loads: list[GpuLoad | None] = self.__dict__["loads"]
+        return loads.pop(0)
 
 
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
     [
         (FIRST, LAST, 900),
-        (replace(FIRST, processes=3), LAST, None),
+        (replace(FIRST, processes=(frozenset({1, 2, 3}),)), LAST, None),
+        # A process of ours, whatever it is: this machine's ids, and more of them than engines.
+        (replace(FIRST, processes=(frozenset({11, 12, 13}),)), LAST, 900),
         (FIRST, replace(LAST, processes=None), None),
         (None, LAST, None),
     ],
@@ -131,8 +137,9 @@ async def test_only_cards_that_nobody_else_uses_are_metered(
     first: GpuLoad | None, last: GpuLoad, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(energy, "LEAST_S", 0.0)
+    monkeypatch.setattr("playground.runs.sides.served_side.own_processes", lambda: frozenset({11, 12, 13}))
     load = SimpleNamespace(began=asyncio.Event(), ended=asyncio.Event())
-    meter = EnergyMeter(cast(ServedSide, Side(first, last)), since=0)
+    meter = EnergyMeter(Side(first, last), since=0)
     load.began.set()
     async with meter.over(cast(MeasuredLoad, load)):
         load.ended.set()

@@ -10,6 +10,7 @@ from playground.domain.errors import EngineFailed
 from playground.domain.record.counters import Counters
 from playground.engine import gpu_load, telemetry
 from playground.engine.gpu_load import GpuLoad
+from playground.engine.nvml import own_processes
 from playground.engine.server import Engine
 from playground.load.endpoint import Endpoint
 from playground.workers import RUNS
@@ -68,9 +69,14 @@ class ServedSide:
         return await RUNS.run(gpu_load.read, self.engine.placement.gpus) if self.engine is not None else None
 
     def holds_alone(self, load: GpuLoad) -> bool:
-        """Whether only this run's engines compute on the cards."""
-        most = self.engine.placement.sharing if self.engine is not None else 0
-        return load.processes is not None and load.processes <= most
+        """Whether only this run's engines compute on the cards. In a container NVML may give the host's ids: then
+        as many processes as there are engines are taken for theirs."""
+        if self.engine is None or load.processes is None:
+            return False
+        if all(len(processes) <= self.engine.placement.sharing for processes in load.processes):
+            return True
+        ours = own_processes()
+        return all(processes <= ours for processes in load.processes)
 
     async def idle_counters(self) -> Counters | None:
         """The counters once nothing runs or waits; None if the engine does not become idle (they would be
