@@ -55,7 +55,7 @@ class Page:
         tab = self.functions["history.tab.listed"].__self__._tab
         handler = self.functions["history.imports.on_upload"]
         changed = await handler({**self.filters(), tab.importing: path}, REQUEST)
-        return json.loads(changed.get(tab.runs, '{"rows": []}'))["rows"], changed[tab.problem]
+        return json.loads(changed.get(tab.runs, '{"rows": []}'))["rows"], changed[tab.note]
 
     async def listed(
         self, text: str = "", model: str = "", preset: str = "", tag: str = "", starred: bool = False

@@ -25,14 +25,15 @@ Listing = Callable[[Mapping[Any, Any], gr.Request], Awaitable[dict[Any, Any]]]
 
 def build() -> gr.UploadButton:
     return gr.UploadButton(
-        str(label("hist_import")), file_types=[".json", ".jsonl"], scale=0, min_width=100, elem_id="history-import"
+        str(label("hist_import")), file_types=[".json", ".jsonl"], scale=0, min_width=140, elem_id="history-import"
     )
 
 
 def wire(
-    button: gr.UploadButton, host: Host, listed: Listing, filters: set[Any], lines: list[Any], said: gr.HTML
+    button: gr.UploadButton, host: Host, listed: Listing, filters: set[Any], lines: list[Any], note: gr.HTML
 ) -> None:
-    """Connect the event: what the file holds is added and listed. `said`: how many, or what is wrong."""
+    """Connect the event: what the file holds is added and listed. `note`, which is one of `lines`, says how
+    many, or what is wrong."""
 
     def add(path: object) -> int:
         file = uploaded(path)
@@ -44,8 +45,9 @@ def wire(
             count = await WRITERS.run(add, values[button])
         except PlaygroundError as error:
             logger.exception("a file is not imported")
-            return {said: alert(error, locale)}
+            return {note: alert(error, locale)}
         text = say("import.done", locale, count=count)
-        return {**await listed(values, request), said: f'<p role="status">{escape(text)}</p>'}
+        changed = await listed(values, request)
+        return {**changed, note: f'<p role="status">{escape(text)}</p>{changed[note]}'}
 
-    button.upload(on_upload, {button, *filters}, [said, *lines], show_progress="minimal", concurrency_limit=None)
+    button.upload(on_upload, {button, *filters}, lines, show_progress="minimal", concurrency_limit=None)

@@ -163,7 +163,7 @@ def wire(tab: HistoryTab, host: Host) -> None:
     tab.earlier.click(handlers.earlier, filters, lines, **quiet)
     tab.later.click(handlers.later, filters, lines, **quiet)
     tab.actions.change(handlers.again, filters, lines, **quiet)
-    imports.wire(tab.importing, host, handlers.listed, filters, lines, tab.problem)
+    imports.wire(tab.importing, host, handlers.listed, filters, lines, tab.note)
     opening = Opening(tab, host)
     tab.runs.click(opening.clicked, None, opening.outputs(), show_progress="minimal", concurrency_limit=None)
     sweep_view.wire(tab.sweep, host, tab.panes, tab.charts, tab.problem, {tab.actions: offers})
