@@ -49,6 +49,8 @@ async def test_knobs_are_there_whatever_was_changed_before_they_were_shown(
     await page.get_by_text("Settings of each side").click()
     await choose(page, "batching-16-vs-64")
     await expect(page.locator("#side1-label input")).to_have_attribute("placeholder", "64 at once")
+    await page.locator("#add_same_path").click()
+    await expect(page.locator("#same-path-message")).to_contain_text("No side speculates")
     for button, count in (("add", 3), ("add", 4), ("remove", 3), ("add", 4)):
         await page.locator(f"#{button}_side").click()
         await expect(page.get_by_role("tab", name="Knobs")).to_have_count(count)
