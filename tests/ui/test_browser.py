@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 from support.browser import START_MS, App, choose, fill, opened, overflows, shot
+
+from playground.i18n import say
 
 pytestmark = pytest.mark.browser
 PASTED = (
@@ -150,3 +153,39 @@ async def test_a_click_on_a_card_opens_its_field_and_the_card_follows(stand_in_a
     await expect(page.locator("#race")).to_be_enabled(timeout=START_MS)
     await expect(page.locator("#side1-k input")).to_be_hidden()
     assert not errors
+
+
+async def test_screen_readers_and_keyboards_get_along_in_light_and_dark(
+    stand_in_app: App, browser: Browser
+) -> None:
+    """axe-core has nothing serious to say of the first page, of a result, and of the history. Then the language is
+    switched, and an address keeps it."""
+    url, errors = stand_in_app[1], list[str]()
+    page = await opened(browser, url, errors)
+    await expect(page.locator("#side-cards .check").first).to_be_visible()
+    await _accessible(page)
+    await page.locator("#race").click()
+    await expect(page.locator("#stop")).to_be_visible(timeout=START_MS)
+    await expect(page.locator("#race")).to_be_enabled(timeout=START_MS)
+    await _accessible(page)
+    for theme in ("light", "dark"):
+        await page.goto(f"{url}/?__theme={theme}")
+        await expect(page.locator("#side-cards .check").first).to_be_visible()
+        await page.get_by_role("tab", name="History").click()
+        await page.locator("#runs tbody button").first.click()
+        await expect(page.locator("#history-panes .pane")).to_have_count(2)
+        await _accessible(page)
+    address = page.url
+    await page.get_by_role("button", name="简体中文").click()
+    await expect(page.locator("#history-panes .headline")).to_contain_text("在这一次竞速中")
+    await expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    assert page.url == f"{address}&lang=zh-CN"
+    await page.goto(url)
+    await expect(page.locator("#race")).to_have_text(say("ui.race_button", "zh-CN"))
+    await expect(page.locator("h1")).to_have_text(say("ui.title", "zh-CN"))
+    assert not errors
+
+
+async def _accessible(page: Page) -> None:
+    rules = (await Axe().run(page)).response["violations"]
+    assert [rule for rule in rules if rule["impact"] in ("serious", "critical")] == []

@@ -12,7 +12,7 @@ from playground.domain.fit.issue import FitIssue
 from playground.domain.message import Message
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import Knobs
-from playground.i18n import LOCALES, Locale
+from playground.i18n import LOCALES, Locale, say
 from playground.runs.sides.preflight import SideCheck
 from playground.ui.compare.side_cards import Checked, cards
 from playground.ui.shared.field_names import with_vllm_name
@@ -29,7 +29,7 @@ def text(html: str) -> str:
 def test_what_differs_is_marked_and_said(locale: Locale) -> None:
     html = cards(SIDES, SIDES, locale)
     assert len(re.findall('class="differs', html)) == 3
-    assert "off | ngram" in re.sub(r"\s*\|\s*", " | ", text(html))
+    assert f"{say('card.off', locale)} | ngram" in re.sub(r"\s*\|\s*", " | ", text(html))
     assert "data-unchecked" in html
 
 

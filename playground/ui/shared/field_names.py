@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from playground.domain.spec.change import Value
+from playground.domain.spec.difference import METHOD
 from playground.domain.spec.settings import Knobs
 from playground.i18n import Locale, say, table
 
@@ -48,6 +49,8 @@ def value_text(key: str, value: Value, locale: Locale) -> str:
         return say("card.default" if key.startswith("knobs.") else "card.unset", locale)
     if isinstance(value, bool):
         return str(value).lower()
+    if key == METHOD and value == "off":
+        return say("card.off", locale)
     if key in ("target", "speculation.model"):
         return str(value).rstrip("/").rpartition("/")[2] or str(value)
     return str(value)
