@@ -1,1 +1,1 @@
-"""The command line: one module for each group of verbs, and how results are printed."""
+"""The command line: its verbs, and how results are printed."""

@@ -43,7 +43,7 @@ def _parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for verb in argv[:1] if argv[:1] and argv[0] in VERBS else VERBS:
         # `import` is a word of Python's.
-        import_module(f"playground.cli.{verb}{'_' if verb == 'import' else ''}").add_to(verbs)
+        import_module(f"playground.cli.verbs.{verb}{'_' if verb == 'import' else ''}").add_to(verbs)
     return parser
 
 

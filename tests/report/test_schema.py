@@ -13,8 +13,8 @@ from support.finished_runs import RUNS, done, stopped, uncounted
 from support.schema import SCHEMA, check
 
 from playground import presets
-from playground.cli import doctor
 from playground.cli.main import main
+from playground.cli.verbs import doctor
 from playground.config import Config
 from playground.domain.answers.agreement import agreements
 from playground.domain.message import Message

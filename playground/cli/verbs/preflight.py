@@ -13,8 +13,8 @@ from playground.report.documents.preflight import preflight_document
 from playground.runs.host import Host
 from playground.runs.sides import preflight
 
-from .preset import preset_of
-from .streams import print_json
+from ..preset import preset_of
+from ..streams import print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -25,9 +25,9 @@ from playground.runs.expected import Expected
 from playground.runs.host import Host
 from playground.runs.sides.off_same_path import off_same_path
 
-from .console import print_run, print_side_by_side, round_lines
-from .preset import preset_of
-from .streams import print_json
+from ..console import print_run, print_side_by_side, round_lines
+from ..preset import preset_of
+from ..streams import print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

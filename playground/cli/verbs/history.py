@@ -21,9 +21,9 @@ from playground.report.trend.chart import trend_text
 from playground.report.trend.trend import Trend
 from playground.store import History, readable
 
+from ..console import print_run, print_side_by_side
+from ..streams import print_json
 from . import sweep as sweep_verb
-from .console import print_run, print_side_by_side
-from .streams import print_json
 
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 

@@ -9,7 +9,7 @@ from playground.domain.vllm_cli import paste
 from playground.i18n import say, say_message
 from playground.report.documents.paste import paste_document
 
-from .streams import print_json, refusal, text_of
+from ..streams import print_json, refusal, text_of
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -10,7 +10,7 @@ from playground.domain.record.prompts import PromptsRead
 from playground.i18n import say, say_message
 from playground.report.documents.prompts import first_texts, prompts_document
 
-from .streams import print_json, refusal
+from ..streams import print_json, refusal
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -19,8 +19,8 @@ from playground.report.findings import unstreamed
 from playground.report.tables import errors
 from playground.runs import load_test
 
-from .console import number, print_figures, print_lines
-from .streams import print_json
+from ..console import number, print_figures, print_lines
+from ..streams import print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

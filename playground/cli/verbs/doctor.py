@@ -15,7 +15,7 @@ from playground.i18n import say, say_message
 from playground.models import folders
 from playground.report.documents.others import CheckDocument
 
-from .streams import print_json
+from ..streams import print_json
 
 ENOUGH_DISK_BYTES = 2 * 1024**3
 

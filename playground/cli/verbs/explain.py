@@ -10,7 +10,7 @@ from playground.engine.failures.remedies import change_label
 from playground.i18n import say, say_message
 from playground.report.documents.explanation import explanation_document
 
-from .streams import opened, print_json
+from ..streams import opened, print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -26,9 +26,9 @@ from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
 from playground.workers import FORMS
 
-from .console import UNITS
-from .preset import preset_of
-from .streams import print_json
+from ..console import UNITS
+from ..preset import preset_of
+from ..streams import print_json
 
 DEFAULT_MINUTES = 60.0
 
