@@ -96,4 +96,4 @@ THEME = gr.themes.Base(
 # A side has its colour everywhere: what belongs to side 0 is in .side-0.
 CSS = "\n".join(f".side-{index} {{ --side: {colour}; }}" for index, colour in enumerate(COLOURS))
 # Of the accent, which marks the chosen tab, Gradio knows no dark form.
-CSS += "\nbody.dark { --color-accent: var(--neutral-100); }"
+CSS += "\n:root body.dark { --color-accent: var(--neutral-100); }"
