@@ -27,7 +27,7 @@ from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.report.documents.comparison import compare_document
 from playground.report.documents.parts import json_text
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.runs.host import Host
 
 IDLE_ROUNDS = 6

@@ -16,7 +16,7 @@ from playground.domain.sweep.record import Sweep
 from playground.i18n import say_message
 from playground.report import recordings
 from playground.report.documents.comparison import compare_document
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.report.sweep import sweep_document
 
 FOLDER = presets.FOLDER / "recordings"

@@ -15,7 +15,7 @@ from playground.domain.sweep.result import LATENCIES, PointResult, SideResult
 from playground.domain.sweep.series import Predictions
 from playground.i18n import Locale, say, say_message
 
-from .csv_text import csv_text
+from .exports.csv_text import csv_text
 from .figures import number
 
 Interval = tuple[float, float] | None

@@ -16,7 +16,7 @@ from playground.cli.main import main
 from playground.config import Config
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.store import History
 
 MADE = [*RUNS, full_run, measured_run, lambda: made_sweep("k=1,2,3", failed=(1,), left=(2,))]

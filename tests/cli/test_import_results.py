@@ -20,7 +20,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.metrics import side_figures
 from playground.report.documents.comparison import compare_document
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.store import History
 from playground.store.foreign.runs import NAMES, documents, runs_of
 

@@ -19,7 +19,7 @@ from support.paths import ROOT
 from playground import presets
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.store import History
 
 BEFORE = ROOT / "tests" / "store" / "before"

@@ -21,7 +21,7 @@ from playground.i18n import LOCALES, say, say_message
 from playground.report.charts import Chart, sweep_charts
 from playground.report.charts.knob_axis import KnobAxis
 from playground.report.charts.pareto import pareto_front
-from playground.report.export import run_csv
+from playground.report.exports.files import run_csv
 from playground.report.html import sweep_html
 from playground.report.sweep_table import COLUMNS, Cell, point_line, point_table, sweep_csv
 

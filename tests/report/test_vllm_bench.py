@@ -16,8 +16,8 @@ from support.sweep_run import made_sweep
 
 from playground.domain.errors import InvalidInput
 from playground.domain.record.metrics import side_figures
-from playground.report.export import exported, formats_of
-from playground.report.vllm_bench import vllm_bench_text
+from playground.report.exports.files import exported, formats_of
+from playground.report.exports.vllm_bench import vllm_bench_text
 from playground.store.foreign.runs import documents, runs_of
 
 

@@ -16,7 +16,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput, PlaygroundError, WorkFailed
 from playground.domain.sweep.record import Sweep
 from playground.i18n import say_message
-from playground.report.export import exported
+from playground.report.exports.files import exported
 from playground.store import History, file
 
 # What a newer version may have written, or a fault of the disk left.

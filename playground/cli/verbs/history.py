@@ -113,7 +113,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     # Imported here, because it draws charts, and other verbs should not wait for plotting.
-    from playground.report.export import exported
+    from playground.report.exports.files import exported
 
     record = _history().sweep(arguments.id) or _run(arguments.id)
     with readable(record.id):

@@ -13,7 +13,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say
-from playground.report.export import Format, exported, formats_of
+from playground.report.exports.files import Format, exported, formats_of
 from playground.runs.host import Host
 from playground.store import READERS, WRITERS, Result, readable
 

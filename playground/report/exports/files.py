@@ -12,14 +12,14 @@ from playground.domain.record.run import Run
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
+from playground.report.documents.comparison import compare_document
+from playground.report.documents.parts import json_text
+from playground.report.html import html_report, sweep_html
+from playground.report.sweep import sweep_document
+from playground.report.sweep_table import sweep_csv
 from playground.store.transfer import dumped
 
 from .csv_text import csv_text
-from .documents.comparison import compare_document
-from .documents.parts import json_text
-from .html import html_report, sweep_html
-from .sweep import sweep_document
-from .sweep_table import sweep_csv
 from .vllm_bench import vllm_bench_text
 
 # original: an imported result, as its tool wrote it.
