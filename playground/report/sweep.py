@@ -9,6 +9,7 @@ from playground.domain.speculation.prediction import accuracy, fit_costs
 from playground.domain.speculation.theory import break_even, if_accepted, known_cost
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import BESIDE, WORTH_S, Estimate
+from playground.domain.sweep.highest_load import HighestLoad
 from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import PointResult
 from playground.i18n import Locale, say_message
@@ -21,7 +22,13 @@ from .documents.parts import (
     side_figures_document,
     verdict_document,
 )
-from .documents.sweep import PointDocument, RecommendedDocument, SweepDocument, SweepPlanDocument
+from .documents.sweep import (
+    HighestLoadDocument,
+    PointDocument,
+    RecommendedDocument,
+    SweepDocument,
+    SweepPlanDocument,
+)
 from .findings import sweep_findings
 
 # Acceptance rates for which the conclusions state the speed-up: claimed to feel good, and high.
@@ -57,6 +64,7 @@ def conclusions_of(analysis: SweepAnalysis) -> list[Message]:
     sweep = analysis.sweep
     sentences = [analysis.recommendation.reason] if any(point.sides for point in analysis.points) else []
     sentences += analysis.best_by_circumstance
+    sentences += [_highest(analysis, load) for load in analysis.highest_loads]
     if sweep.plan.search:
         sentences.append(searched(sweep))
     if sweep.synthetic:
@@ -73,6 +81,23 @@ def conclusions_of(analysis: SweepAnalysis) -> list[Message]:
         sentences.append(sweep.problem)
     claimed = claim_of(sweep)
     return sentences + (claimed.sentences() if claimed else [])
+
+
+def _highest(analysis: SweepAnalysis, highest: HighestLoad) -> Message:
+    unit = Message(f"highest.{analysis.sweep.plan.knobs[0].name}")
+    params: dict[str, object] = {"side": highest.side, "unit": unit}
+    if highest.load is None:
+        known = {"at_least": highest.at_least, "below": highest.below}
+        kind = "open" if highest.below is None else "none" if highest.at_least is None else "between"
+        return Message(f"highest.{kind}", params | {name: value or 0 for name, value in known.items()})
+    low, high = highest.load.interval
+    params |= {"load": highest.load.value, "low": low, "high": high}
+    if highest.ratio is None:
+        return Message("highest.load", params)
+    ratio, (least, most) = highest.ratio.value, highest.ratio.interval
+    baseline = analysis.labels[0]
+    params |= {"baseline": baseline, "ratio": ratio, "least": least, "most": most}
+    return Message("highest.compared", params)
 
 
 def searched(sweep: Sweep) -> Message:
@@ -141,6 +166,7 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
         ],
         "points": [_point(analysis, point, locale) for point in analysis.points],
         "recommended": recommended,
+        "highest_load": [_highest_document(load) for load in analysis.highest_loads],
         "prediction_error": None if errors is None else say_message(errors, locale),
         "claim": claim_document(claim_of(sweep), locale),
         "problem": message_document(sweep.problem, locale),
@@ -159,6 +185,18 @@ def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> Point
         },
         "verdicts": [verdict_document(side.verdict, locale) for side in point.sides if side.verdict],
         "problem": message_document(point.problem, locale),
+    }
+
+
+def _highest_document(highest: HighestLoad) -> HighestLoadDocument:
+    return {
+        "side": highest.side,
+        "load": highest.load.value if highest.load else None,
+        "interval": highest.load.interval if highest.load else None,
+        "at_least": highest.at_least,
+        "below": highest.below,
+        "ratio": highest.ratio.value if highest.ratio else None,
+        "ratio_interval": highest.ratio.interval if highest.ratio else None,
     }
 
 

@@ -11,6 +11,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.speculation.prediction import PredictionError
 from playground.domain.stats.headline import Headline
 
+from .highest_load import HighestLoad, highest_loads
 from .recommendation import Recommendation, best_by_circumstance, recommend
 from .record import Sweep
 from .result import PointResult
@@ -78,6 +79,11 @@ class SweepAnalysis:
             return next((point.run.sides[0] for point in self.points if point.run is not None), None)
         run = self.points[best.number].run if best.number is not None else None
         return next((side for side in run.sides if side.label == best.side), None) if run is not None else None
+
+    @cached_property
+    def highest_loads(self) -> list[HighestLoad]:
+        """How much load each side bears within the limits, where the load is swept."""
+        return highest_loads(self.sweep)
 
     @property
     def headline(self) -> Headline:

@@ -58,6 +58,22 @@ class RecommendedDocument(TypedDict):
     """num_speculative_tokens_per_batch_size: [first, last, k] of the batch's size, where k depends on it."""
 
 
+class HighestLoadDocument(TypedDict):
+    """The highest load at which nine in ten of a side's requests keep each limit, in the swept knob's unit."""
+
+    side: str
+    load: float | None
+    """null: outside the loads that were measured, or too few rounds."""
+    interval: Interval | None
+    at_least: float | None
+    """A load that was kept in every round."""
+    below: float | None
+    """A load that was kept in none."""
+    ratio: float | None
+    """To the first side's."""
+    ratio_interval: Interval | None
+
+
 class SweepDocument(TypedDict):
     """`sweep`: one comparison a point."""
 
@@ -82,6 +98,8 @@ class SweepDocument(TypedDict):
     knobs: Annotated[list[KnobDocument], Field(min_length=1, max_length=4)]
     points: list[PointDocument]
     recommended: RecommendedDocument
+    highest_load: NotRequired[list[HighestLoadDocument]]
+    """Of a sweep of concurrency or requests_per_s alone, with limits. Absent in older documents."""
     prediction_error: str | None
     claim: ClaimDocument | None
     problem: MessageDocument | None
