@@ -126,6 +126,15 @@ def _ours(document: dict[str, Any], name: str) -> Run | Sweep:
             record = loaded(document["record"])
             if not re.fullmatch(r"[\w.-]{1,100}", record.id) or record.status == "running":
                 raise ValueError(f"{record.id[:100]!r}, {record.status}")
+            runs = [record] if isinstance(record, Run) else [point.run for point in record.points if point.run]
+            if not all(map(_consistent, runs)):
+                raise ValueError("mode")
     except WorkFailed as error:
         raise InvalidInput("import.not_ours", file=name, detail=error.params["detail"]) from error
     return record
+
+
+def _consistent(run: Run) -> bool:
+    """Whether exactly an imported run has one side with another tool's result."""
+    reported = [side.reported is not None for side in run.sides]
+    return (reported == [True] and run.measurement is not None) if run.mode == "imported" else not any(reported)

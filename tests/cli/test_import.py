@@ -65,7 +65,7 @@ def test_what_is_none(text: str, config: Config, tmp_path: Path, capsys: pytest.
 def test_an_id_that_is_none(config: Config, tmp_path: Path) -> None:
     document = json.loads(exported(saved(History(config.db), measured_run()), "json"))
     file = tmp_path / "x.json"
-    for change in ({"id": "../x"}, {"id": "new", "status": "running"}):
+    for change in ({"id": "../x"}, {"id": "new", "status": "running"}, {"id": "new", "mode": "imported"}):
         document["record"]["run"] |= change
         file.write_text(json.dumps(document), encoding="utf-8")
         assert main(["import", str(file)]) == 2
