@@ -61,7 +61,7 @@ def test_every_preset_survives_the_form(name: str) -> None:
         {"prompts": "chat", "profile": {"kind": "waves", "concurrency": 8, "requests": 32}},
         {"prompts": {"input_tokens": 64, "count": 5}, "profile": {"kind": "ramp", "last": 9, "requests": 32}},
         {"prompts": "/somewhere/own.txt", "profile": {"kind": "rate", "requests_per_s": 0.3, "duration_s": 12.5}},
-        {"limits": {"ttft_ms": 200.5, "e2el_ms": 4000}, "check_outputs": False},
+        {"limits": {"ttft_ms": 200.5, "e2el_ms": 4000}, "check_outputs": False, "price_per_hour": 2.49},
         {"target_width": 0.033, "max_rounds": 7, "budget_s": 100},
         {
             "profile": {
