@@ -8,7 +8,7 @@ from playground.domain.message import Message
 from playground.domain.speculation.prediction import accuracy, fit_costs
 from playground.domain.speculation.theory import break_even, if_accepted, known_cost
 from playground.domain.sweep.analysis import SweepAnalysis
-from playground.domain.sweep.budget import BESIDE, WORTH_S, Estimate
+from playground.domain.sweep.budget import BESIDE, Estimate
 from playground.domain.sweep.highest_load import HighestLoad
 from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import PointResult
@@ -53,7 +53,7 @@ def plan_sentences(estimate: Estimate) -> list[Message]:
     sentences = [Message("sweep.plan", params)]
     if estimate.fitting < estimate.points:
         sentences.append(Message("sweep.not_all_fit", {"fitting": estimate.fitting, "points": estimate.points}))
-    if (rounds_s := estimate.point_s / (1 + BESIDE)) < WORTH_S:
+    if (rounds_s := estimate.point_s / (1 + BESIDE)) < estimate.worth_s:
         sentences.append(Message("sweep.tight", {"rounds_s": rounds_s}))
     return sentences
 

@@ -66,12 +66,7 @@ def expected(history: History, host: Machine, case: Case, running: Counter[Engin
     each_s = median(known) if known else START_S[device]
     at_once = not missing or not host.gpus or not _in_turn(missing, host)
     starts_s = each_s * (min(1, len(missing)) if at_once else len(missing))
-    trial_s = None
-    try:
-        trial_s = history.trial_seconds(case, host.as_record())
-    except PlaygroundError as error:
-        logger.warning("earlier rounds are unknown: %s", say_message(error))
-    round_s = None if trial_s is None else trial_s * len(case.sides)
+    round_s = earlier_round(history, host, case)
     return Expected(len(missing), starts_s, len(known), round_s, case.measurement)
 
 
@@ -79,6 +74,16 @@ def _in_turn(engines: Sequence[EngineSettings], host: Machine) -> bool:
     """Whether vLLM will size their KV caches by what it finds free, as far as the settings say."""
     shared = sum(engine.gpus for engine in engines) > len(host.gpus)
     return shared and any(engine.knobs.gpu_memory_utilization or engine.extra_flags for engine in engines)
+
+
+def earlier_round(history: History, host: Machine, case: Case) -> float | None:
+    """Seconds of a round by the last measurement of the same here; None if there is none that can be read."""
+    try:
+        trial_s = history.trial_seconds(case, host.as_record())
+    except PlaygroundError as error:
+        logger.warning("earlier rounds are unknown: %s", say_message(error))
+        return None
+    return None if trial_s is None else trial_s * len(case.sides)
 
 
 def earlier_starts(history: History, device: str) -> list[float]:

@@ -48,7 +48,8 @@ class Live:
     """The state of a run under way; `run` grows as results arrive. `since` (monotonic) is when the race or the
     first round began; `serving` is the side whose turn it is in measured mode; `checked` holds how many of the
     questions that follow the last round are answered, and how many there are. `starting_since` (monotonic) is when
-    the engines began to start, `usual_start_s` how long one usually takes here, if that is known."""
+    the engines began to start, `starts_s` how long they took, `usual_start_s` how long one usually takes here, if
+    that is known."""
 
     run: Run
     progress: list[RunProgress]
@@ -57,4 +58,5 @@ class Live:
     serving: int | None = None
     checked: tuple[int, int] = (0, 0)
     starting_since: float | None = None
+    starts_s: float | None = None
     usual_start_s: float | None = None

@@ -19,20 +19,21 @@ from playground.domain.spec.case import Case
 from playground.domain.spec.difference import without
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
 from playground.domain.spec.settings import EngineSettings
-from playground.domain.stats.rounds import whole_rounds
-from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting
+from playground.domain.stats.rounds import round_seconds, whole_rounds
+from playground.domain.sweep.budget import BESIDE, LEAST_ROUNDS_S, START_S, Estimate, fitting, worth_s
 from playground.domain.sweep.knobs import label_of, varied_sides
 from playground.domain.sweep.order import Grid, engine_starts, engines_of
 from playground.domain.sweep.plan import Point, SweepPlan
 from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
+from playground.engine import devices
 from playground.engine.pool import Pool
 from playground.prompts import PromptSet
 from playground.store import WRITERS, History
 from playground.workers import RUNS
 
 from .comparison import Comparison, new_run_id
-from .expected import earlier_starts
+from .expected import earlier_round, earlier_starts
 from .failure import as_message
 from .saving import not_saved
 from .search import BETTER, REPEAT_ROUNDS, Search
@@ -75,10 +76,12 @@ def estimate(history: History, sweep: Sweep, device: str) -> Estimate:
     known = earlier_starts(history, device)
     start_s = median(known) if known else START_S[device]
     starts, points, budget_s = order.starts(Counter()), order.most, sweep.plan.budget_s
-    fits, share_s = fitting(sweep.plan, budget_s, points, starts * start_s / points) if points else (0, 0.0)
+    least_s = worth_s(earlier_round(history, devices.machine(), sweep.case))
+    each_s = starts * start_s / max(1, points)
+    fits, share_s = fitting(sweep.plan, budget_s, points, each_s, least_s) if points else (0, 0.0)
     point_s = (1 + BESIDE) * min(sweep.case.measurement.budget_s, share_s)
-    total_s = min(budget_s, fits / max(1, points) * starts * start_s + fits * point_s)
-    return Estimate(points, fits, starts, start_s, len(known), point_s, total_s)
+    total_s = min(budget_s, fits * (each_s + point_s))
+    return Estimate(points, fits, starts, start_s, len(known), point_s, total_s, least_s)
 
 
 def order_of(sweep: Sweep) -> Grid | Search:
@@ -119,6 +122,7 @@ class SweepRun:
         self._running: Counter[EngineSettings] = Counter()
         self._start_s: list[float] = []
         self._point_s: list[float] = []
+        self._round_s: list[float] = []
         self._unsaved_runs: list[Run] = []
         self.unsaved: Message | None = None
 
@@ -182,7 +186,8 @@ class SweepRun:
                 if self._stopping:
                     break
                 share_s = self._share_s(point)
-                if share_s < LEAST_ROUNDS_S:
+                # Engines are not started for fewer rounds than give an interval.
+                if share_s < max(LEAST_ROUNDS_S, MIN_ROUNDS * min(self._round_s, default=0.0)):
                     break
                 await self._measure(point, share_s)
             complete = not self._order.most and not self._open
@@ -245,7 +250,8 @@ class SweepRun:
         left_s = self._deadline - time.monotonic() - starting
         ahead = self._order.most
         start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
-        return fitting(self.sweep.plan, left_s, 1 + ahead, start_s)[1]
+        least_s = worth_s(fmean(self._round_s) if self._round_s else None)
+        return fitting(self.sweep.plan, left_s, 1 + ahead, start_s, least_s)[1]
 
     @property
     def _each_start_s(self) -> float:
@@ -281,11 +287,15 @@ class SweepRun:
             await self._tried(self._history.save_point, self.sweep.id, record)
         if self.sweep.measured(record):
             await RUNS.run(self._order.learn, record)
-        started = [side.ready_after_s for side in ran.sides if side.ready_after_s is not None]
-        self._start_s += started
-        # Engines on a CPU start side by side.
-        waited_s = max(started, default=0.0) if self._device == "cpu" else sum(started)
+        started, waited_s = (
+            sum(side.ready_after_s is not None for side in ran.sides),
+            self.current.live.starts_s or 0.0,
+        )
+        # Engines that start side by side share the wait.
+        self._start_s += [waited_s / max(1, started)] * started
         self._point_s.append(time.monotonic() - began - waited_s)
+        if (round_s := round_seconds(ran)) is not None:
+            self._round_s.append(round_s)
 
     def _measurement(self, planned: Measurement, record: PointRecord, share_s: float) -> Measurement:
         """The planned measurement with this much time for the rounds; a search leaves out what it does not learn

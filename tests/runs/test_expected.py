@@ -21,10 +21,12 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.rounds import round_seconds
 from playground.domain.sweep.budget import BESIDE, START_S
 from playground.domain.sweep.order import engines_of
+from playground.domain.sweep.plan import Knob, SweepPlan
 from playground.engine.devices import Gpu, Machine
 from playground.i18n import LOCALES, say_message
 from playground.report import expected as report
 from playground.runs.expected import Expected, expected
+from playground.runs.sweep import estimate, new_sweep
 from playground.store import History
 from playground.ui.shared.measured_painter import MeasuredPainter
 
@@ -183,3 +185,20 @@ def test_what_is_left_while_it_measures(
     painter._rounds = done
     told = painter._left(run.measurement, 4.0)
     assert told == (say_message(left, locale) if isinstance(left, Message) else left)
+
+
+def test_a_sweep_plans_six_rounds_for_each_point(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of 20 s: of a budget of ten minutes, two points get theirs, starts included."""
+    monkeypatch.setattr("playground.engine.devices.machine", lambda: CPU)
+    run = measured_before(history)
+    plan = SweepPlan(knobs=(Knob(name="max_num_seqs", values=(1, 2, 3)),), budget_s=600.0)
+    sweep = new_sweep(plan, case_of(run, budget_s=900.0))
+    assert estimate(history, sweep, "cpu").fitting == 3
+    for side in run.sides:
+        for trial in side.trials:
+            trial.started_ms *= 10
+    history.finish(run)
+    told = estimate(history, sweep, "cpu")
+    assert told.worth_s == pytest.approx(10 * 6 * ROUND_S)
+    assert told.fitting == 2
+    assert told.point_s >= told.worth_s

@@ -161,6 +161,7 @@ async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) 
     indices, ordered = list(requests), list(requests.values())
     reused = {request.name for request in ordered if pool.live(request)}
     outcomes = await pool.provide(ordered, lambda number, stage: live.progress[indices[number]].advance(stage))
+    live.starts_s = time.monotonic() - live.starting_since
     engines: dict[int, Engine] = {}
     for index, request, outcome in zip(indices, ordered, outcomes, strict=True):
         side, progress = live.run.sides[index], live.progress[index]
