@@ -240,14 +240,17 @@ async def test_never_ready(config: Config) -> None:
 
 
 async def test_stop_while_starting(pool: Pool, config: Config) -> None:
-    slow = wanted(config, "a", sys.executable, "-c", "import time; time.sleep(60)")
-    task = asyncio.create_task(provided(pool, slow))
-    await until(lambda: any(engine.alive for engine in pool.engines))
-    [engine] = pool.engines
+    """Two start, and a third waits for its turn on a card."""
+    slow = [wanted(config, name, sys.executable, "-c", "import time; time.sleep(60)") for name in "abc"]
+    card = Placement("cuda", gpus=(0,), sharing=2)
+    task = asyncio.create_task(provided(pool, slow[0], *(replace(each, placement=card) for each in slow[1:])))
+    await until(lambda: sum(engine.alive for engine in pool.engines) == 2)
+    engines = pool.engines
+    assert len(engines) == 3
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not engine.alive
+    assert not any(engine.alive for engine in engines)
     assert pool.engines == []
 
 
