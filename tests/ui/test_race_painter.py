@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from playground.config import Config
-from playground.domain.record.run import Run, SideRecord, Trial
+from playground.domain.record.run import Run, SideRecord, StartStage, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
@@ -111,3 +111,22 @@ def test_a_start_says_how_long_it_usually_takes(config: Config, usual_s: float |
     headline = json.loads(RacePainter(config, run, "en", comparison).paint())["headline"]
     assert "34 s" in headline
     assert expected in headline
+
+
+def test_the_stages_of_a_start_with_their_seconds(config: Config) -> None:
+    """While it starts those that have passed, afterwards in the run's details; what took no time is left out."""
+    run = Run("1", "2026", "race", Workload(prompt="x"), [SideRecord("A", EngineSettings(target="m"))])
+    progress = RunProgress("importing")
+    for stage in ("configuring", "loading_weights"):
+        progress.since -= 20 if progress.stage == "importing" else 0
+        progress.advance(stage)
+    comparison = cast("Any", SimpleNamespace(live=Live(run, [progress], "starting"), unsaved=None))
+    side = json.loads(RacePainter(config, run, "en", comparison).paint())["sides"][0]
+    assert side["stage"] == "loading weights · 0 s · after starting Python 20 s"
+    run.sides[0].start = (
+        StartStage("importing", 20.1),
+        StartStage("configuring", 0.1),
+        StartStage("serving", 2.0),
+    )
+    details = json.loads(RacePainter(config, run, "en", None).paint(whole=True))["asked"]
+    assert ["Start of A", "ready after 22 s: starting Python 20 s, starting the server 2 s"] in details
