@@ -117,9 +117,10 @@ def values_of(record: Run | Sweep) -> dict[str, Any]:
 
 def latest(db: Database, machine: dict[str, object]) -> dict[str, tuple[str, Headline]]:
     """By preset the id and the result of its last measurement or sweep on that machine."""
+    # Most rows are of one machine: to go through all is faster than by its index.
     query = (
-        "SELECT *, MAX(number) FROM entries WHERE machine = ? AND verdict IS NOT NULL AND preset IS NOT NULL"
-        " AND id = listed AND deleted_at IS NULL GROUP BY preset"
+        "SELECT * FROM entries WHERE number IN (SELECT MAX(number) FROM entries NOT INDEXED WHERE machine = ?"
+        " AND verdict IS NOT NULL AND preset IS NOT NULL AND id = listed AND deleted_at IS NULL GROUP BY preset)"
     )
     rows = db.query(query, [machine_name(machine)])
     return {row["preset"]: (row["id"], Result.of_entry(row).headline) for row in rows}

@@ -71,6 +71,10 @@ function show() {
     button.disabled = true;
     trigger('submit', {run});
   });
+  if (texts.replay) add(texts.replay, () => {
+    showAddress('run', run, {replay: '1'});
+    location.reload();
+  });
   if (texts.load) add(texts.load, () => trigger('click', {run}));
   if (value.added) addNotes(value);
   for (const form of formats) {

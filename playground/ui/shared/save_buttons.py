@@ -79,6 +79,7 @@ def offers(record: Run | Sweep, locale: Locale, *, load: bool, result: Result | 
     # What another tool measured can't be run again.
     repeatable = load and not (isinstance(record, Run) and record.mode == "imported")
     names += ["load"] if repeatable else []
+    names += ["replay"] if load and isinstance(record, Run) and record.mode == "race" else []
     names += ["star", "starred", "tags", "note", "delete", "deleted", "undo"] if result else []
     texts = {name: say(f"kept.{name.replace('-', '_')}", locale) for name in names}
     if repeatable and isinstance(record, Run) and record.status != "running":
