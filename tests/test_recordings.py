@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.finished_runs import done
 from support.schema import check
+from support.sweep_run import made_sweep
 
 from playground import presets
 from playground.domain.errors import InvalidInput
@@ -76,6 +78,24 @@ def test_a_recording_says_the_same_once_it_is_read(name: str) -> None:
     assert "Recorded on NVIDIA H200" in origin
     assert ("Random weights" in origin) == ("shaped" in name)
     assert recordings.headline_of(record) is not None
+
+
+def test_what_is_recorded_today_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A race with all that the history keeps of it, and a sweep as it is printed."""
+    monkeypatch.setattr(recordings, "PLACE", tmp_path)
+    race, sweep = done(), made_sweep("k=1,2,3")
+    (tmp_path / "new.race.json").write_text(exported(race, "json"), encoding="utf-8")
+    printed = sweep_document(SweepAnalysis.of(sweep))
+    (tmp_path / "new.sweep.json").write_text(json.dumps(printed), encoding="utf-8")
+    assert recordings.names() == ["new.race", "new.sweep"]
+    assert recordings.load("new.race") == race
+    again = recordings.load("new.sweep")
+    assert isinstance(again, Sweep)
+    assert (again.plan, again.case) == (sweep.plan, sweep.case)
+    best = SweepAnalysis.of(again).recommendation
+    assert best.values == SweepAnalysis.of(sweep).recommendation.values
+    assert recordings.headline_of(again).speed_up == recordings.headline_of(sweep).speed_up
+    recordings.load.cache_clear()
 
 
 def known(figures: dict[str, object]) -> dict[str, object]:
