@@ -181,6 +181,8 @@ def test_break_even_needs_a_side_that_differs_in_nothing_else() -> None:
         (0.58, 50, (20, 15, 10, 5), NGRAM, False),
         # 4 tokens a step at a cost of 0.65: slow, and it pays all the same.
         (1.11, 25, (25, 20, 15, 15), DRAFT, False),
+        # Two of some hundred steps draft: whatever made them slow, the drafts did not.
+        (0.5, 2, (2, 2, 2, 0), DRAFT, False),
     ],
 )
 def test_draft_too_slow(
@@ -245,6 +247,15 @@ def test_low_coverage(drafts: int, accepted: Sequence[int], found: bool) -> None
     run = speculating(1.05, accepted, drafts, NGRAM)
     assert ("low_coverage" in rules(run)) is found
     assert ("low_coverage" in rules(race_of(run))) is found
+
+
+def test_a_schedule_that_drafts_nothing_here_is_no_finding() -> None:
+    schedule = {
+        **NGRAM,
+        "num_speculative_tokens": 4,
+        "num_speculative_tokens_per_batch_size": [[1, 1, 4], [2, 8, 0]],
+    }
+    assert "low_coverage" not in rules(speculating(1.05, (7, 5, 3, 1), 10, schedule))
 
 
 def test_low_coverage_asks_for_shorter_matches_first() -> None:

@@ -164,14 +164,23 @@ def test_joules(first: GpuLoad, last: GpuLoad, ended_ms: float, expected: float 
 
 
 @pytest.mark.parametrize(
-    ("throttle", "rule"), [(0x4, "power_cap"), (0x24, "slowed"), (0x80, "slowed"), (0x1, None), (0, None)]
+    ("throttle", "mhz", "rule"),
+    [
+        (0x4, 1200, "power_cap"),
+        (0x4, 1965, None),
+        (0x24, 1200, "slowed"),
+        (0x24, 1965, "slowed"),
+        (0x80, 1200, "slowed"),
+        (0x1, 1200, None),
+        (0, 1200, None),
+    ],
 )
-def test_a_throttled_card_is_a_finding(throttle: int, rule: str | None) -> None:
+def test_a_throttled_card_is_a_finding(throttle: int, mhz: float, rule: str | None) -> None:
     run = measured_run()
-    side = run.sides[1]
-    side.samples = [
-        Sample(item.ms, replace(item.counters, gpu_throttle=throttle, gpu_clock_mhz=1200, gpu_temperature_c=90))
-        for item in side.samples
-    ]
+    for side, bits, clock in zip(run.sides, (0, throttle), (1980, mhz), strict=True):
+        side.samples = [
+            Sample(item.ms, replace(item.counters, gpu_throttle=bits, gpu_clock_mhz=clock, gpu_temperature_c=90))
+            for item in side.samples
+        ]
     rules = {finding.rule for finding in findings(run)} & {"power_cap", "slowed"}
     assert rules == ({rule} if rule else set())

@@ -24,6 +24,8 @@ LEAST_OTHERS = 3
 # Samples are half a second apart: fewer may be the end of what was before.
 LEAST_THROTTLED = 2
 THROTTLED_SHARE = 0.05
+# A card says "power limit" already when the clock is one step (15 MHz) below the highest.
+NEARLY_FULL_CLOCK = 0.95
 # With fewer tokens a single piece may be all that a stream has to bring, such as a draft that was accepted whole.
 LEAST_STREAMED = 16
 # The verdict's own tests for drift (Mann-Kendall, domain/stats/reasons.py): a side's rounds, or the ratio itself.
@@ -94,12 +96,15 @@ def unset_path(side: SideView) -> Finding | None:
 
 def throttled(side: SideView) -> Finding | None:
     """The clock of the side's GPUs was held down while it served: by heat or the power supply, or else by the
-    power limit, which is usual under load."""
+    power limit, which is usual under load and no finding while the clock stays near the highest of the run."""
     known = [counters for counters in side.busy if counters.gpu_throttle is not None]
+    highest = max((sample.counters.gpu_clock_mhz or 0 for s in side.run.sides for sample in s.samples), default=0)
     for rule, bits in (("slowed", SLOWED), ("power_cap", POWER_CAP)):
         held = [counters for counters in known if (counters.gpu_throttle or 0) & bits]
         if len(held) >= max(LEAST_THROTTLED, THROTTLED_SHARE * len(known)):
             mhz = median(counters.gpu_clock_mhz or 0 for counters in held)
+            if rule == "power_cap" and mhz > NEARLY_FULL_CLOCK * highest:
+                continue
             hottest = max(counters.gpu_temperature_c or 0 for counters in held)
             return side.finding(rule, {"share": len(held) / len(known), "mhz": mhz, "celsius": hottest})
     return None

@@ -22,6 +22,8 @@ CHANCE = 0.05
 LEAST_TOKENS_PER_STEP = 1.2
 # Fewer than every other step has a draft: then more drafts are needed, rather than better ones.
 LOW_COVERAGE = 0.5
+# With drafts in fewer steps than that, what a step costs says nothing of what a draft costs.
+LEAST_COVERAGE = 0.05
 # What n-gram needs at least to match: vLLM's own default is 5; a match of 2 is the shortest that is no accident.
 SHORT_MATCH = 2
 
@@ -61,6 +63,8 @@ def token_cost(side: SideView) -> float | None:
     """
     verdict, acceptance = side.against_plain("tpot"), side.acceptance
     if verdict is None or acceptance is None or not acceptance.draft_tokens or side.profile is None:
+        return None
+    if (side.figures.draft_coverage or 0) < LEAST_COVERAGE:
         return None
     # A draft may be shorter than configured.
     length = acceptance.draft_tokens / acceptance.drafts
@@ -104,6 +108,9 @@ def low_coverage(side: SideView) -> Finding | None:
     if side.engine is None or not side.engine.speculates or coverage is None or per_step is None:
         return None
     if coverage >= LOW_COVERAGE or per_step >= LEAST_TOKENS_PER_STEP:
+        return None
+    if getattr(side.engine.speculation, "num_speculative_tokens_per_batch_size", None):
+        # A schedule that drafts nothing at this load does what it was told.
         return None
     shortest = getattr(side.engine.speculation, "prompt_lookup_min", None)
     params = {"coverage": coverage, "per_step": per_step, "gain": per_step - 1}
