@@ -62,7 +62,7 @@ async def test_a_recording(host: Host) -> None:
     assert '"smollm2-ngram.race"' in changed["compare-player"]
     assert changed["asked-prompt"] == presets.load("smollm2-ngram").workload.prompt
     # Of another model's sweep the form keeps what it holds.
-    changed = await follow(host, recording="qwen2.5-7b-shaped.sweep")
+    changed = await follow(host, recording="shaped-articles-setting.sweep")
     assert changed["Tabs"]["selected"] == "sweep"
     assert "asked-prompt" not in changed
     assert "There is no recording" in (await follow(host, recording="<b>"))["link-problem"]

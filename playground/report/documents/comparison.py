@@ -59,6 +59,8 @@ from .prompts import PromptsReadDocument, prompts_read_document
 class GpuDocument(TypedDict):
     name: str
     total_bytes: Positive
+    capability: NotRequired[str]
+    """Its CUDA compute capability, as 9.0."""
 
 
 class MachineDocument(TypedDict):
