@@ -139,10 +139,7 @@ def _newest_first(db: Database, filters: Filters) -> Iterator[str]:
         raise InvalidInput("history.long_text", longest=LONGEST_SEARCHED)
     lines = _of_lines(db, filters)
     if lines and (text or model):
-        # A point is found by its text, and its sweep by what came out.
-        where = " AND ".join(sql for sql, _ in lines)
-        results_of = f"listed IN (SELECT id FROM entries WHERE {where})"
-        lines = [(results_of, [value for _, bound in lines for value in bound])]
+        lines = [_result_of(db, lines)]
     short = 0 < len(text) < SHORTEST_INDEXED
     examined = [*(_fresh(db) if text or model else []), *(_newest(db) if short else [])]
     numbers = [words.number for words in examined if words.have(text, model)]
@@ -177,6 +174,18 @@ def _with_model(db: Database, model: str) -> Condition:
     like = "SELECT id FROM models WHERE name LIKE ? ESCAPE '\\'"
     models = json.dumps([number for (number,) in db.conn.execute(like, [_like(model)])])
     return _among(db, "entry_models", "model_id IN (SELECT value FROM json_each(?))", models)
+
+
+def _result_of(db: Database, lines: list[Condition]) -> Condition:
+    """What meets these as a line of the list, for entries that are found by their text: a sweep's points have it,
+    and the sweep what came out."""
+    where, bound = " AND ".join(sql for sql, _ in lines), [value for _, values in lines for value in values]
+    some = f"SELECT id FROM entries WHERE {where} LIMIT ?"
+    ids = [saved_id for (saved_id,) in db.conn.execute(some, [*bound, FEW + 1])]
+    if len(ids) <= FEW:
+        return "listed IN (SELECT value FROM json_each(?))", [json.dumps(ids)]
+    where = where.replace("entries.", "line.")
+    return f"EXISTS (SELECT 1 FROM entries AS line WHERE line.id = entries.listed AND {where})", bound
 
 
 def _among(db: Database, table: str, chosen: str, value: str) -> Condition:
