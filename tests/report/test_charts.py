@@ -7,12 +7,14 @@ from html import escape
 from typing import Any
 
 import pytest
+from support.finished_runs import done
 from support.measured_run import measured_run
 
 from playground.domain.message import Message
 from playground.domain.stats.rounds import rounds_of, run_verdicts
 from playground.i18n import LOCALES, say, say_message
 from playground.report.charts import charts_of, informative, outcomes, over_time
+from playground.report.charts.race import speed_over_time
 from playground.report.conclusions import conclusions
 from playground.report.html import html_report
 from playground.report.tables import errors, tables
@@ -64,6 +66,16 @@ def test_distributions_are_cumulative_and_mark_the_limit() -> None:
     assert (line["x"][0], line["x"][-1]) == pytest.approx((9.8, 10.2))
     [limit] = figure["layout"]["shapes"]
     assert limit["x0"] == 15
+
+
+def test_a_race_of_less_than_a_second_shows_its_speed() -> None:
+    run = done()
+    side = run.sides[0]
+    chunks = side.trials[0].requests[0].chunks
+    last_s = chunks[-1].ms / 1000
+    assert last_s < 1
+    line = speed_over_time(run.sides, "en")["data"][0]
+    assert line["y"][-1] == pytest.approx(sum(chunk.tokens or 0 for chunk in chunks) / last_s, rel=0.001)
 
 
 def test_over_time_comes_from_the_samples() -> None:

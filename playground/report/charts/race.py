@@ -29,13 +29,13 @@ def race_charts(run: Run, locale: Locale) -> dict[str, Chart]:
 
 
 def speed_over_time(sides: Sequence[SideRecord], locale: Locale) -> Chart:
-    """Tokens in the last second before each moment, all sides on one axis."""
+    """Tokens a second over the second before each moment, or since the prompt was sent; all sides on one axis."""
     figure = empty("chart.speed", "chart.seconds", "chart.tokens_per_s", locale)
     for index, side in enumerate(sides):
         arrivals = _arrivals(side)
         times = _grid(arrivals)
         so_far = _running_total(arrivals)
-        speed = [(so_far(at) - so_far(at - WINDOW_MS)) / WINDOW_MS * 1000 for at in times]
+        speed = [(so_far(at) - so_far(at - WINDOW_MS)) / max(min(WINDOW_MS, at), 1.0) * 1000 for at in times]
         line(figure, side.label, index, _seconds(times), speed)
     return figure
 
