@@ -32,6 +32,7 @@ from playground.engine.command import SERVED_NAME, build
 from playground.models import fetch, folders
 from playground.processes import Guarded, quiet_environment
 from playground.runs.load_test import SEED
+from playground.runs.sides import cards
 
 KNOBS = Knobs(max_model_len=1024, max_num_seqs=16, enforce_eager=True, enable_prefix_caching=False)
 TOKENS = 48
@@ -126,7 +127,7 @@ async def engine(place: Path, target: Path) -> AsyncIterator[str]:
     host = devices.machine()
     settings = EngineSettings(target=str(target), knobs=KNOBS)
     found = runtime.probe(config)
-    (placement,) = place([settings], [found.device], host)
+    (placement,) = cards.place([settings], [found.device], host)
     command = build(
         settings,
         found,

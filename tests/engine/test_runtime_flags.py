@@ -15,7 +15,7 @@ import pytest
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
-from playground.domain.spec.settings import VARIABLES, EngineSettings, Knobs
+from playground.domain.spec.settings import CARDS, VARIABLES, EngineSettings, Knobs
 from playground.domain.vllm_cli.owned import FIELDS, REASONS
 from playground.engine import runtime
 from playground.engine.command import check
@@ -49,7 +49,7 @@ def settings(**given: Any) -> EngineSettings:
 
 
 @pytest.mark.parametrize("number", VERSIONS)
-@pytest.mark.parametrize("knob", [name for name in Knobs.model_fields if name not in VARIABLES])
+@pytest.mark.parametrize("knob", [name for name in Knobs.model_fields if name not in (*VARIABLES, CARDS)])
 def test_every_knob_of_the_form_is_known(number: str, knob: str) -> None:
     known = version(number)
     assert known.knows(f"--{knob.replace('_', '-')}")
