@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -149,9 +150,12 @@ def served(command: Sequence[str], environment: dict[str, str], port: int) -> It
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has, below those that Linux hands out: what is to bind it may take seconds to start."""
+    while True:
+        port = random.randint(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def load(options: Mapping[str, object]) -> dict[str, Any]:
