@@ -47,7 +47,7 @@ class Gpu:
     busy: bool = False
 
     def distance(self, index: int) -> int:
-        return dict(self.distances).get(index, FAR)
+        return next((distance for other, distance in self.distances if other == index), FAR)
 
     @property
     def abilities(self) -> str:

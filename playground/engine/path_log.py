@@ -60,7 +60,7 @@ def path_of(log: str, metrics: str = "") -> EnginePath:
     # Of engines that share a log, the last.
     start = max((match.start() for match in ARGUMENTS.finditer(log)), default=0)
     log = log[start:]
-    config, told = _first(CONFIG, log) or "", _cache_info(metrics)
+    config, cache = _first(CONFIG, log) or "", _cache_info(metrics)
     arguments = _first(ARGUMENTS, log) or ""
     values: dict[str, Any] = {
         "model_runner": _runner(log),
@@ -69,8 +69,8 @@ def path_of(log: str, metrics: str = "") -> EnginePath:
         "cudagraph_mode": _last(GRAPHS, log[log.find(config) :])
         or _setting(config, r"'cudagraph_mode': <\w+\.(\w+)"),
         "cudagraph_sizes": _sizes(_setting(config, r"'cudagraph_capture_sizes': \[([\d, ]*)\]")),
-        "kv_cache_tokens": _number(_first(CACHE, log)) or _tokens(told),
-        "kv_cache_dtype": _setting(config, r"kv_cache_dtype=(\w+)") or told.get("cache_dtype"),
+        "kv_cache_tokens": _number(_first(CACHE, log)) or _tokens(cache),
+        "kv_cache_dtype": _setting(config, r"kv_cache_dtype=(\w+)") or cache.get("cache_dtype"),
         "dtype": _setting(config, r"\bdtype=(?:torch\.)?(\w+)"),
         "prefix_caching": _switch(_setting(config, r"enable_prefix_caching=(\w+)")),
         "chunked_prefill": _switch(_setting(config, r"enable_chunked_prefill=(\w+)")),

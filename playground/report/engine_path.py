@@ -15,12 +15,13 @@ DIFFERS = ' class="differs"'
 
 def path_line(path: EnginePath, locale: Locale = "en") -> str:
     """What matters most for the speed, as far as it is known."""
-    parts = [f"runner {path.model_runner}"] if path.model_runner else []
+    parts = [say("path.runner", locale, runner=path.model_runner)] if path.model_runner else []
     if path.async_scheduling is not None:
         parts.append(say("path.async_on" if path.async_scheduling else "path.async_off", locale))
-    parts += [
-        text for text in (path.attention_backend, path.cudagraph_mode and f"graphs {path.cudagraph_mode}") if text
-    ]
+    if path.attention_backend:
+        parts.append(path.attention_backend)
+    if path.cudagraph_mode:
+        parts.append(say("path.graphs", locale, mode=path.cudagraph_mode))
     return " · ".join(parts)
 
 

@@ -16,7 +16,6 @@ from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_knob
 from playground.domain.sweep.plan import SweepPlan
 from playground.domain.sweep.record import Sweep
-from playground.domain.sweep.schedule import schedule_of
 from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.report.deploy import snippets
@@ -111,12 +110,18 @@ def _sweep(host: Host, arguments: argparse.Namespace) -> Sweep:
     return new_sweep(plan, case, preset.name)
 
 
-def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
-    sweep = host.history.sweep(arguments.resume)
+def _earlier(host: Host, sweep_id: str, arguments: argparse.Namespace) -> Sweep:
+    """A sweep of the history, whose own settings count."""
+    sweep = host.history.sweep(sweep_id)
     if sweep is None:
-        raise InvalidInput("sweep.no_such_sweep", id=arguments.resume)
+        raise InvalidInput("sweep.no_such_sweep", id=sweep_id)
     if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
         raise InvalidInput("cli.resume_alone")
+    return sweep
+
+
+def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
+    sweep = _earlier(host, arguments.resume, arguments)
     if not sweep.remaining:
         raise InvalidInput("sweep.none_to_go", id=sweep.id)
     if arguments.minutes:
@@ -126,12 +131,7 @@ def _resumed(host: Host, arguments: argparse.Namespace) -> Sweep:
 
 def _scheduled(host: Host, arguments: argparse.Namespace) -> Sweep:
     """What measures the schedule that a sweep of the history proposes."""
-    earlier = host.history.sweep(arguments.schedule)
-    if earlier is None:
-        raise InvalidInput("sweep.no_such_sweep", id=arguments.schedule)
-    if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
-        raise InvalidInput("cli.resume_alone")
-    plan, case = schedule_of(earlier, SweepAnalysis.of(earlier).series).measurement(earlier)
+    plan, case = SweepAnalysis.of(_earlier(host, arguments.schedule, arguments)).schedule_measurement()
     if arguments.minutes:
         plan = plan.model_copy(update={"budget_s": arguments.minutes * 60})
     return new_sweep(plan, case)

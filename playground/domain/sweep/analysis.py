@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
+from playground.domain.spec.case import Case
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.speculation.prediction import PredictionError
 from playground.domain.stats.headline import Headline
 
 from .highest_load import HighestLoad, highest_loads
+from .plan import SweepPlan
 from .recommendation import Recommendation, best_by_circumstance, recommend
 from .record import Sweep
 from .result import PointResult
+from .schedule import proposed
 from .series import Predictions, SpeculationSeries, prediction_errors, predictions, speculation_series
 
 
@@ -64,6 +68,13 @@ class SweepAnalysis:
     @cached_property
     def recommendation(self) -> Recommendation:
         return recommend(self.sweep, self.points, self.series)
+
+    def schedule_measurement(self) -> tuple[SweepPlan, Case]:
+        """What measures the schedule that the sweep proposes. Raises InvalidInput where it proposes none."""
+        schedule = proposed(self.sweep, self.series)
+        if schedule is None:
+            raise InvalidInput("sweep.no_schedule", id=self.sweep.id)
+        return schedule.measurement(self.sweep)
 
     @property
     def recommended_side(self) -> SideRecord | None:

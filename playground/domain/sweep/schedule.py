@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt, log
 
-from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.case import Case, Side
 from playground.domain.spec.difference import without
@@ -74,14 +73,6 @@ def proposed(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Schedule | No
             measured = tuple(sorted(best))
             return Schedule(label, _ranges(best), _single([groups[value] for value in measured]), measured)
     return None
-
-
-def schedule_of(sweep: Sweep, series: Sequence[SpeculationSeries]) -> Schedule:
-    """Raises InvalidInput where there is none to propose."""
-    schedule = proposed(sweep, series)
-    if schedule is None:
-        raise InvalidInput("sweep.no_schedule", id=sweep.id)
-    return schedule
 
 
 def _ranges(best: dict[int, int]) -> tuple[Range, ...]:

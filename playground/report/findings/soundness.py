@@ -85,7 +85,7 @@ def drift(side: SideView) -> Finding | None:
 def unset_path(side: SideView) -> Finding | None:
     """vLLM chose another way to work than for the first side, though nobody set it: the comparison contains that,
     too."""
-    index = [known.label for known in side.run.sides].index(side.label)
+    index = [record.label for record in side.run.sides].index(side.label)
     unset = differing_path(side.run, index) if index else []
     if not unset:
         return None
@@ -97,16 +97,16 @@ def unset_path(side: SideView) -> Finding | None:
 def throttled(side: SideView) -> Finding | None:
     """The clock of the side's GPUs was held down while it served: by heat or the power supply, or else by the
     power limit, which is usual under load and no finding while the clock stays near the highest of the run."""
-    known = [counters for counters in side.busy if counters.gpu_throttle is not None]
+    reported = [counters for counters in side.busy if counters.gpu_throttle is not None]
     highest = max((sample.counters.gpu_clock_mhz or 0 for s in side.run.sides for sample in s.samples), default=0)
     for rule, bits in (("slowed", SLOWED), ("power_cap", POWER_CAP)):
-        held = [counters for counters in known if (counters.gpu_throttle or 0) & bits]
-        if len(held) >= max(LEAST_THROTTLED, THROTTLED_SHARE * len(known)):
+        held = [counters for counters in reported if (counters.gpu_throttle or 0) & bits]
+        if len(held) >= max(LEAST_THROTTLED, THROTTLED_SHARE * len(reported)):
             mhz = median(counters.gpu_clock_mhz or 0 for counters in held)
             if rule == "power_cap" and mhz > NEARLY_FULL_CLOCK * highest:
                 continue
             hottest = max(counters.gpu_temperature_c or 0 for counters in held)
-            return side.finding(rule, {"share": len(held) / len(known), "mhz": mhz, "celsius": hottest})
+            return side.finding(rule, {"share": len(held) / len(reported), "mhz": mhz, "celsius": hottest})
     return None
 
 

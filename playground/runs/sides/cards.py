@@ -57,16 +57,16 @@ def _cards(side: EngineSettings, gpus: Sequence[Gpu], users: Mapping[int, int]) 
     if side.gpus > len(gpus):
         raise InvalidInput("settings.too_many_gpus", wanted=side.gpus, available=len(gpus))
     if side.cards:
-        known = {gpu.index: gpu for gpu in gpus}
-        if len(set(side.cards)) != side.gpus or not set(side.cards) <= known.keys():
+        by_index = {gpu.index: gpu for gpu in gpus}
+        if len(set(side.cards)) != side.gpus or not set(side.cards) <= by_index.keys():
             raise InvalidInput(
                 "settings.other_cards",
                 key="knobs.cuda_visible_devices",
                 cards=",".join(map(str, side.cards)),
                 wanted=side.gpus,
-                known=", ".join(map(str, known)),
+                known=", ".join(map(str, by_index)),
             )
-        return tuple(known[index] for index in side.cards)
+        return tuple(by_index[index] for index in side.cards)
 
     def cost(cards: Sequence[Gpu]) -> tuple[int, ...]:
         """What matters most first. A slice is no whole card, and others on a card falsify a measurement: rather

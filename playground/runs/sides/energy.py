@@ -76,7 +76,7 @@ def joules_between(first: Reading, last: Reading, samples: Sequence[Sample]) -> 
         return last.load.energy_j - first.load.energy_j if last.load.energy_j > first.load.energy_j else None
     sampled = [(item.ms, item.counters.gpu_power_w) for item in samples if first.ms < item.ms < last.ms]
     points = [(first.ms, first.load.power_w), *sampled, (last.ms, last.load.power_w)]
-    known = [(ms, watts) for ms, watts in points if watts is not None]
-    if len(known) < len(points):
+    measured = [(ms, watts) for ms, watts in points if watts is not None]
+    if len(measured) < len(points):
         return None
-    return sum((then - now) / 1000 * (before + after) / 2 for (now, before), (then, after) in pairwise(known))
+    return sum((then - now) / 1000 * (before + after) / 2 for (now, before), (then, after) in pairwise(measured))

@@ -27,10 +27,10 @@ def off_same_path(config: Config, sides: Sequence[Side]) -> Side:
         raise InvalidInput("path.none_speculates")
     for side in speculating:
         assert isinstance(side.engine, EngineSettings)
-        known = runtime.probe(config, side.engine.runtime)
-        plain = same_path(side, known.version, known.device)
+        build = runtime.probe(config, side.engine.runtime)
+        plain = same_path(side, build.version, build.device)
         if plain is not None and all((plain.engine, plain.profile) != (s.engine, s.profile) for s in sides):
             taken = {other.label for other in sides}
             names = (LABEL, *(f"{LABEL} ({number})" for number in range(2, MOST_SIDES + 1)))
             return plain.model_copy(update={"label": next(name for name in names if name not in taken)})
-    raise InvalidInput("path.same_already", version=known.version, device=known.device)
+    raise InvalidInput("path.same_already", version=build.version, device=build.device)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import gradio as gr
@@ -16,9 +15,9 @@ from playground.domain.message import Message
 from playground.domain.spec.case import Side
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.vllm_cli import paste
-from playground.i18n import Locale, say, say_message
+from playground.i18n import Locale
 from playground.ui.shared.labels import visitor_locale
-from playground.ui.shared.message import alert
+from playground.ui.shared.message import alert, notes_html
 
 from . import side_form
 from .side_form import SideForm
@@ -87,12 +86,5 @@ def _changed(
         return {side.notes: ""}
     return {
         **side_form.updates(side, filled, side_form.typed_label(side, values)),
-        side.notes: listed(notes, locale, done=done),
+        side.notes: notes_html(notes, locale, done=done),
     }
-
-
-def listed(notes: Sequence[Message], locale: Locale, *, done: bool) -> str:
-    """The notes as a list."""
-    first = f"<p>{escape(say('paste.done', locale))}</p>" if done else ""
-    items = "".join(f"<li>{escape(say_message(note, locale))}</li>" for note in notes)
-    return f'<div role="status">{first}<ul>{items}</ul></div>' if items else f'<div role="status">{first}</div>'

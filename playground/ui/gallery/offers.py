@@ -16,7 +16,7 @@ from playground.presets import Preset
 from playground.report import recordings
 from playground.report.answer_html import ratio_text
 from playground.report.result_text import VERDICTS, result_text
-from playground.ui.compare import paste_box
+from playground.ui.shared.message import notes_html
 
 # By preset: the id of the last run or sweep of this machine, and what came out.
 Results = Mapping[str, tuple[str, Headline]]
@@ -38,7 +38,7 @@ def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> s
         offer = say("gallery.first", locale, machine=_machine(watched[0]))
         links = f"<span>{escape(offer)}</span>{links}"
     choose = escape(say("gallery.choose", locale))
-    notes = paste_box.listed(preset.notes, locale, done=False) if preset.notes else ""
+    notes = notes_html(preset.notes, locale, done=False) if preset.notes else ""
     return (
         f'<div class="chosen" data-locale="{locale}"><h2>{escape(title)}</h2>'
         f'<button type="button" class="choose" aria-haspopup="dialog">{choose}</button>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 
@@ -10,7 +11,7 @@ import gradio as gr
 
 from playground.domain.errors import PlaygroundError
 from playground.domain.message import Message
-from playground.i18n import Locale, say_message
+from playground.i18n import Locale, say, say_message
 
 from . import field_names, view
 
@@ -40,3 +41,10 @@ def alert(error: PlaygroundError | Message, locale: Locale, place: FieldPlace | 
         error = Message(error.message_id, {**error.params, "key": field_names.with_vllm_name(str(key), locale)})
     at = f' data-at="{escape(json.dumps(asdict(place)))}"' if place else ""
     return f'<div class="alert" role="alert"{at}><p>{escape(say_message(error, locale))}</p></div>'
+
+
+def notes_html(notes: Sequence[Message], locale: Locale, *, done: bool) -> str:
+    """The notes as a list."""
+    first = f"<p>{escape(say('paste.done', locale))}</p>" if done else ""
+    items = "".join(f"<li>{escape(say_message(note, locale))}</li>" for note in notes)
+    return f'<div role="status">{first}<ul>{items}</ul></div>' if items else f'<div role="status">{first}</div>'

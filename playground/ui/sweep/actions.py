@@ -18,7 +18,6 @@ from playground.domain.sweep.budget import Estimate
 from playground.domain.sweep.knob_text import parsed_values
 from playground.domain.sweep.plan import MOST_SEARCHED, MOST_SWEPT, Knob, SweepPlan, points_of
 from playground.domain.sweep.record import Sweep
-from playground.domain.sweep.schedule import schedule_of
 from playground.domain.validation import validate
 from playground.i18n import Locale, say, say_message
 from playground.report.sweep import plan_sentences
@@ -206,7 +205,7 @@ class Sweeps:
             earlier = await READERS.run(self._host.history.sweep, chosen)
             if earlier is None:
                 raise InvalidInput("sweep.no_such_sweep", id=chosen)
-            plan, case = await FORMS.run(_scheduled, earlier)
+            plan, case = await FORMS.run(lambda: SweepAnalysis.of(earlier).schedule_measurement())
             plan = plan.model_copy(update={"budget_s": _budget_s(inputs[self._tab.minutes])})
             sweep = new_sweep(plan, case)
             return {**self._fill(sweep, locale), **await self._begin(sweep, locale)}
@@ -278,10 +277,6 @@ def _knob(fields: KnobFields, inputs: Mapping[Any, Any], case: Case, search: boo
 
 def _proposes(sweep: Sweep) -> bool:
     return SweepAnalysis.of(sweep).recommendation.schedule is not None
-
-
-def _scheduled(sweep: Sweep) -> tuple[SweepPlan, Case]:
-    return schedule_of(sweep, SweepAnalysis.of(sweep).series).measurement(sweep)
 
 
 def _budget_s(minutes: float | None) -> float:

@@ -18,7 +18,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.speculation import Ngram
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
-from playground.domain.sweep.schedule import KEY, Schedule, _ranges, schedule_of
+from playground.domain.sweep.schedule import KEY, Schedule, _ranges
 from playground.i18n import LOCALES, say_message
 from playground.report.sweep import sweep_document
 from playground.runs.sweep import new_sweep
@@ -101,7 +101,7 @@ def test_prescribed_rates_are_as_many_as_drafts() -> None:
 def test_none_where_nothing_depends_on_the_batch(knobs: tuple[str, ...]) -> None:
     sweep = made_sweep(*knobs)
     with pytest.raises(InvalidInput) as refused:
-        schedule_of(sweep, SweepAnalysis.of(sweep).series)
+        SweepAnalysis.of(sweep).schedule_measurement()
     assert refused.value.message_id == "sweep.no_schedule"
 
 
