@@ -11,12 +11,12 @@ from playground.domain.spec.workload import Objective
 from playground.domain.stats.rounds import rounds_of
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import say, say_message
-from playground.report import side_by_side_text as texts
 from playground.report.conclusions import conclusions
 from playground.report.engine_path import path_line
 from playground.report.figures import DISTRIBUTIONS, SINGLE_VALUES, STATISTICS
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
+from playground.report.side_by_side import text as texts
 from playground.report.side_summary import limitations, race_figures, readable, start_text
 from playground.report.tables import errors
 

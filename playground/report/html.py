@@ -10,17 +10,17 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
+from playground.report.answer import race_sentences, unlike
+from playground.report.answer.html import answer_html
+from playground.report.sweep import conclusions_of
+from playground.report.sweep.table import point_table
 
-from .answer import race_sentences, unlike
-from .answer_html import answer_html
 from .charts import Chart, charts_of, informative, svg, sweep_charts
 from .conclusions import conclusions
 from .engine_path import path_html
 from .figures import statistics_heads
 from .findings import findings
 from .side_summary import limitations, race_figures, readable, start_text
-from .sweep import conclusions_of
-from .sweep_table import point_table
 from .tables import errors, tables
 
 STYLE = """

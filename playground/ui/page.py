@@ -14,13 +14,13 @@ from playground.engine import devices
 from playground.i18n import LOCALES, Locale, say
 from playground.runs.host import Host
 from playground.store import READERS
+from playground.ui.compare import cards as side_cards
 from playground.ui.shared.field_names import knob_texts
 from playground.ui.shared.form_origin import filled_from, from_preset
 from playground.ui.shared.labels import label, visitor_locale
 
 from . import arrival
 from .arrival import Arrival
-from .compare import side_cards
 from .compare import tab as compare_tab
 from .history import actions as history_actions
 from .history import tab as history_tab

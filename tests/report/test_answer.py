@@ -16,7 +16,7 @@ from playground.domain.stats.reasons import Reason
 from playground.domain.stats.verdicts import Verdict
 from playground.i18n import LOCALES, say, say_message
 from playground.report.answer import answers_of, race_sentences, sureness, unlike
-from playground.report.answer_html import answer_html
+from playground.report.answer.html import answer_html
 from playground.report.charts import informative, over_time, svg
 from playground.report.findings import findings
 from playground.report.html import html_report

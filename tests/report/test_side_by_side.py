@@ -21,7 +21,7 @@ from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.report.charts import overlaid, svg
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.side_by_side import SideBySide
-from playground.report.side_by_side_text import conclusion
+from playground.report.side_by_side.text import conclusion
 from playground.store import History
 
 

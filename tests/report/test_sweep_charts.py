@@ -23,7 +23,7 @@ from playground.report.charts.knob_axis import KnobAxis
 from playground.report.charts.pareto import pareto_front
 from playground.report.exports.files import run_csv
 from playground.report.html import sweep_html
-from playground.report.sweep_table import COLUMNS, Cell, point_line, point_table, sweep_csv
+from playground.report.sweep.table import COLUMNS, Cell, point_line, point_table, sweep_csv
 
 
 def named(figure: Chart, name: str) -> dict[str, Any]:

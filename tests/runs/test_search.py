@@ -30,7 +30,7 @@ from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.score import scores
 from playground.report.charts.sweep import sweep_charts
 from playground.report.sweep import conclusions_of, plan_document, sweep_document
-from playground.report.sweep_table import point_table
+from playground.report.sweep.table import point_table
 from playground.runs.host import Host
 from playground.runs.search import BETTER, PATIENCE, REPEAT_ROUNDS, Axis, Search, enough
 from playground.runs.sweep import SweepRun, estimate, new_sweep

@@ -17,7 +17,7 @@ from playground.engine import runtime
 from playground.i18n import say_message
 from playground.report.answer import unlike
 from playground.runs.host import Host
-from playground.ui.compare.side_cards import cards
+from playground.ui.compare.cards import cards
 
 SIDES = tuple(
     Side(label="-", engine=EngineSettings(target="model", runtime=name)) for name in ("default", "older")

@@ -14,7 +14,7 @@ from playground.engine import devices
 from playground.i18n import LOCALES, Locale
 from playground.runs.sides.cards import place
 from playground.runs.sides.preflight import SideCheck
-from playground.ui.compare.cards_picture import cards_picture
+from playground.ui.compare.cards.picture import cards_picture
 
 
 def drawn(

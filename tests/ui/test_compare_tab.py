@@ -25,7 +25,7 @@ from playground.runs.sides.preflight import SideCheck
 from playground.runs.sweep import new_sweep
 from playground.ui.compare import side_count, side_form
 from playground.ui.compare import tab as compare_tab
-from playground.ui.compare.card_events import CardEvents
+from playground.ui.compare.cards.events import CardEvents
 from playground.ui.compare.tab import CompareTab
 from playground.ui.history.actions import allowed_here
 from playground.ui.shared.form_origin import as_preset, filled_from

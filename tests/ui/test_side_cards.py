@@ -14,7 +14,7 @@ from playground.domain.spec.change import Change
 from playground.domain.spec.settings import Knobs
 from playground.i18n import LOCALES, Locale, say
 from playground.runs.sides.preflight import SideCheck
-from playground.ui.compare.side_cards import Checked, cards
+from playground.ui.compare.cards import Checked, cards
 from playground.ui.shared.field_names import with_vllm_name
 from playground.ui.shared.message import alert
 

@@ -11,11 +11,11 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import say, say_message
+from playground.report.answer.text import result_text
 from playground.report.documents.comparison import compare_document
 from playground.report.documents.side_by_side import side_by_side_document
 from playground.report.documents.summary import summary_document
 from playground.report.documents.trend import trend_document
-from playground.report.result_text import result_text
 from playground.report.side_by_side import MOST_RUNS, SideBySide
 from playground.report.trend.chart import trend_text
 from playground.report.trend.trend import Trend

@@ -20,7 +20,7 @@ from playground.domain.validation import validate
 from playground.i18n import say, say_message
 from playground.report.deploy import snippets
 from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
-from playground.report.sweep_table import point_line
+from playground.report.sweep.table import point_line
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
 from playground.workers import FORMS

@@ -16,7 +16,7 @@ from playground.report.documents.comparison import compare_document
 from playground.report.documents.parts import json_text
 from playground.report.html import html_report, sweep_html
 from playground.report.sweep import sweep_document
-from playground.report.sweep_table import sweep_csv
+from playground.report.sweep.table import sweep_csv
 from playground.store.transfer import dumped
 
 from .csv_text import csv_text

@@ -20,11 +20,10 @@ from playground.report.charts.chart import COLOURS
 from playground.runs.comparison import Comparison
 from playground.runs.sides import preflight
 from playground.runs.sides.preflight import SideCheck
+from playground.ui.compare.cards.picture import cards_picture
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
 from playground.workers import CHECKS
-
-from .cards_picture import cards_picture
 
 # The same colours on every side, even where a part is missing.
 PART_COLOURS = dict(zip((*report.FIXED_PARTS, "kv_cache"), (*COLOURS, "#999999", "#56B4E9"), strict=True))

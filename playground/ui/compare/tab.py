@@ -21,24 +21,24 @@ from playground.i18n import Locale
 from playground.presets import Preset
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
-from playground.ui.gallery.gallery import Gallery
-from playground.ui.shared import view
-from playground.ui.shared.form_origin import filled_from, origin, preset_of
-from playground.ui.shared.labels import label
-from playground.ui.shared.message import FieldPlace
-
-from . import (
+from playground.ui.compare import cards as side_cards
+from playground.ui.compare import (
     controls,
     explain_panel,
     measure_form,
     paste_box,
     preflight_panel,
     remedies,
-    side_cards,
     side_count,
     side_form,
 )
-from .card_events import CardEvents
+from playground.ui.compare.cards.events import CardEvents
+from playground.ui.gallery.gallery import Gallery
+from playground.ui.shared import view
+from playground.ui.shared.form_origin import filled_from, origin, preset_of
+from playground.ui.shared.labels import label
+from playground.ui.shared.message import FieldPlace
+
 from .controls import Controls
 
 ROLES = ("user", "assistant")

@@ -14,8 +14,8 @@ from playground.engine.devices import Machine
 from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
 from playground.report import recordings
-from playground.report.answer_html import ratio_text
-from playground.report.result_text import VERDICTS, result_text
+from playground.report.answer.html import ratio_text
+from playground.report.answer.text import VERDICTS, result_text
 from playground.ui.shared.message import notes_html
 
 # By preset: the id of the last run or sweep of this machine, and what came out.

@@ -8,10 +8,10 @@ from html import escape
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.i18n import Locale, say
-from playground.report import side_by_side_text as texts
 from playground.report.charts import Chart, overlaid, svg
 from playground.report.side_by_side import SideBySide
-from playground.report.side_by_side_text import Table
+from playground.report.side_by_side import text as texts
+from playground.report.side_by_side.text import Table
 from playground.runs.host import Host
 from playground.store import readable
 from playground.ui.shared.field_names import name_of

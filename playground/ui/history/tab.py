@@ -17,7 +17,7 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
-from playground.report.result_text import VERDICTS, result_text
+from playground.report.answer.text import VERDICTS, result_text
 from playground.report.side_by_side import MOST_RUNS
 from playground.runs.host import Host
 from playground.store import READERS, Filters, Listed, Summary, readable

@@ -17,13 +17,13 @@ from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
-from playground.report import side_by_side_text as texts
 from playground.report.answer import unlike, unset_path
-from playground.report.answer_html import answer_html
+from playground.report.answer.html import answer_html
 from playground.report.charts.chart import COLOURS
 from playground.report.engine_path import path_html
 from playground.report.findings import findings
 from playground.report.side_by_side import SideBySide
+from playground.report.side_by_side import text as texts
 from playground.report.side_summary import limitations, stages_text, start_text
 from playground.runs.comparison import Comparison
 

@@ -14,7 +14,7 @@ from playground.domain.sweep.record import PointRecord, Sweep
 from playground.i18n import Locale, say, say_message
 from playground.report.charts import sweep_charts
 from playground.report.sweep import conclusions_of
-from playground.report.sweep_table import point_table
+from playground.report.sweep.table import point_table
 from playground.runs.comparison import Comparison
 from playground.runs.sweep import SweepRun
 from playground.ui.shared.charts_value import charts_value

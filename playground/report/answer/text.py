@@ -5,8 +5,7 @@ from __future__ import annotations
 from playground.domain.stats.headline import Headline
 from playground.domain.stats.verdicts import Outcome
 from playground.i18n import Locale, say
-
-from .figures import number
+from playground.report.figures import number
 
 VERDICTS: dict[Outcome, str] = {
     "faster": "hist.faster",

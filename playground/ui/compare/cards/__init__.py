@@ -19,11 +19,10 @@ from playground.i18n import Locale, say, say_message
 from playground.report import preflight as report
 from playground.report.charts.chart import COLOURS
 from playground.runs.sides.preflight import SideCheck
+from playground.ui.compare import side_form
 from playground.ui.shared import view
 from playground.ui.shared.field_names import name_of, value_text
 from playground.ui.shared.message import alert
-
-from . import side_form
 
 SEQUENCES, SHARE = "knobs.max_num_seqs", "knobs.gpu_memory_utilization"
 DRAFT = "speculation.model"

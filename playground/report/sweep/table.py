@@ -14,9 +14,8 @@ from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import LATENCIES, PointResult, SideResult
 from playground.domain.sweep.series import Predictions
 from playground.i18n import Locale, say, say_message
-
-from .exports.csv_text import csv_text
-from .figures import number
+from playground.report.exports.csv_text import csv_text
+from playground.report.figures import number
 
 Interval = tuple[float, float] | None
 Values = Sequence[object]

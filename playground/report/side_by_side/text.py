@@ -9,9 +9,8 @@ from playground.domain.spec.workload import Objective
 from playground.domain.stats.repetition import Change
 from playground.domain.stats.verdicts import LOWER_IS_BETTER
 from playground.i18n import Locale, say, say_message, table
-
-from .figures import number, percent
-from .side_by_side import ComparedRatio, Row, SideBySide
+from playground.report.figures import number, percent
+from playground.report.side_by_side import ComparedRatio, Row, SideBySide
 
 Table = tuple[list[str], list[list[str]]]
 LONGEST_VALUE = 200

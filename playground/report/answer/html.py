@@ -7,9 +7,8 @@ from math import log
 
 from playground.domain.record.run import Run
 from playground.i18n import Locale, say
-
-from .answer import Answer, answers_of
-from .charts.chart import COLOURS
+from playground.report.answer import Answer, answers_of
+from playground.report.charts.chart import COLOURS
 
 WIDTH, HEIGHT = 440, 44
 # The axis shows at least this much on either side of 1.

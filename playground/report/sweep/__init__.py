@@ -13,23 +13,22 @@ from playground.domain.sweep.highest_load import HighestLoad
 from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import PointResult
 from playground.i18n import Locale, say_message
-
-from .claims import claim_of
-from .documents.parts import (
+from playground.report.claims import claim_of
+from playground.report.documents.parts import (
     SCHEMA_VERSION,
     claim_document,
     message_document,
     side_figures_document,
     verdict_document,
 )
-from .documents.sweep import (
+from playground.report.documents.sweep import (
     HighestLoadDocument,
     PointDocument,
     RecommendedDocument,
     SweepDocument,
     SweepPlanDocument,
 )
-from .findings import sweep_findings
+from playground.report.findings import sweep_findings
 
 # Acceptance rates for which the conclusions state the speed-up: claimed to feel good, and high.
 BETTER_DRAFTS = (0.6, 0.8)

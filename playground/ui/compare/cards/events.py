@@ -17,14 +17,13 @@ from playground.report import expected
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.runs.sides import preflight
+from playground.ui.compare import side_form
+from playground.ui.compare.cards import Checked, cards
+from playground.ui.compare.controls import Controls
+from playground.ui.compare.side_form import SideForm
 from playground.ui.shared.form_origin import filled_from
 from playground.ui.shared.labels import visitor_locale
 from playground.workers import CHECKS, FORMS
-
-from . import side_form
-from .controls import Controls
-from .side_cards import Checked, cards
-from .side_form import SideForm
 
 Values = Mapping[Any, Any]
 # A check asks the runtime, whose answer is not asked for again by every visitor at once.
