@@ -124,8 +124,9 @@ async def in_turn(name: str, config: Config) -> None:
         if values[0] is None or values[1] is None:
             print(f"  {side.label}: too few rounds")
             continue
-        found = quotient(values[0], values[1])
-        print(f"  {side.label}: time per token at once / in turn {found.value:.3f} {found.interval}")
+        ratio = quotient(values[0], values[1])
+        low, high = ratio.interval
+        print(f"  {side.label}: time per token at once / in turn {ratio.value:.3f} ({low:.3f}-{high:.3f})")
 
 
 async def bare(commands: list[str]) -> float:
