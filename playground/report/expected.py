@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playground.domain.message import Message
-from playground.domain.spec.measurement import MIN_ROUNDS
+from playground.domain.spec.measurement import MIN_ROUNDS, SyntheticPrompts
 from playground.runs.expected import Expected
 
 from .documents.others import ComparePlanDocument
@@ -30,6 +30,16 @@ def measured_sentence(expected: Expected) -> Message:
         rounds: dict[str, object] = {"rounds": expected.rounds, "least": MIN_ROUNDS, "needed": needed}
         return Message("expected.short", {"most": most, "budget": budget, **rounds})
     return Message("expected.measured", {"least": _time(expected.least_s), "most": most})
+
+
+def prompts_sentence(expected: Expected) -> Message | None:
+    """What a measurement sends, where that is not the prompt of a race."""
+    prompts = expected.measurement.prompts
+    if prompts is None:
+        return None
+    if isinstance(prompts, SyntheticPrompts):
+        return Message("expected.sends_synthetic", {"count": prompts.count, "tokens": prompts.input_tokens})
+    return Message("expected.sends", {"source": prompts.rsplit("/", 1)[-1]})
 
 
 def document(expected: Expected) -> ComparePlanDocument:

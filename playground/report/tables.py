@@ -64,9 +64,9 @@ def tables(run: Run, locale: Locale = "en") -> Tables:
 
 
 def _key(name: str, side: SideFigures) -> str:
-    """A single value, or a distribution's median."""
+    """A single value, or a distribution's mean, which is what verdicts compare."""
     value = getattr(side, name)
-    text = milliseconds(value.p50) if isinstance(value, Distribution) else KEY_FIGURES[name].text(value)
+    text = milliseconds(value.mean) if isinstance(value, Distribution) else KEY_FIGURES[name].text(value)
     return f"~{text}" if side.approximate and name == "tpot_ms" and value is not None else text
 
 

@@ -46,7 +46,7 @@ async def measures(page: Page) -> list[str]:
     await shot(page, "05-measuring")
     await expect(page.locator("#measure")).to_be_enabled(timeout=300_000)
     await expect(page.locator(".headline").first).to_contain_text("6 rounds of 2 prompts")
-    await expect(page.locator(".note").first).to_contain_text("Saved in the history")
+    await expect(page.locator(".saved").first).to_contain_text("Saved in the history")
 
     # Both sides' figures in one table, over all rounds, each name with its definition; charts behind the sentence.
     figures = await table_of(page)

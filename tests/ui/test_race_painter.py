@@ -101,7 +101,7 @@ def test_without_a_count_nothing_more_is_coloured(painter: RacePainter, trace: R
 
 
 @pytest.mark.parametrize(
-    ("usual_s", "expected"), [(52.0, "about 52 s here"), (None, "no engine has been started here before")]
+    ("usual_s", "expected"), [(52.0, "about 52 s here"), (None, "none has been started here before")]
 )
 def test_a_start_says_how_long_it_usually_takes(config: Config, usual_s: float | None, expected: str) -> None:
     run = Run("1", "2026", "race", Workload(prompt="x"), [SideRecord("A", EngineSettings(target="m"))])

@@ -45,6 +45,25 @@ function showVerdict(html) {
   element.querySelector('.verdict').innerHTML = html;
 }
 
+// Where the run is kept. The history has the buttons of its own.
+function showSaved(saved) {
+  const box = element.querySelector('.saved');
+  const state = saved && props.applies ? JSON.stringify([run, saved]) : '';
+  if (box.dataset.state === state) return;
+  box.dataset.state = state;
+  box.hidden = !state;
+  box.replaceChildren();
+  if (!state) return;
+  const address = addressOf('run', run);
+  make(box, 'span', '', saved.text);
+  const copy = make(box, 'button', '', saved.link);
+  copy.type = 'button';
+  copy.addEventListener('click', async () => {
+    copy.textContent = await copyText(address) ? saved.copied : address;
+  });
+  make(box, 'a', '', saved.open).href = address;
+}
+
 function build(value) {
   root.replaceChildren();
   panes.length = 0;
@@ -106,6 +125,7 @@ function clear() {
   for (const name of ['.asked', '.all-figures', '.key-figures']) element.querySelector(name).hidden = true;
   verdict = '';
   showFindings(null);
+  showSaved(null);
 }
 
 function show(text) {
@@ -116,6 +136,7 @@ function show(text) {
   // Seconds that go by are not spoken.
   put(element.querySelector('.spoken'), value.headline.split(' · ')[0]);
   put(element.querySelector('.note'), value.note);
+  showSaved(value.saved);
   showVerdict(value.verdict);
   showFindings(value.findings);
   if (value.asked) showSetup(value);

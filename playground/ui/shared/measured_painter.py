@@ -27,8 +27,8 @@ from .painter import Painter, Stage
 ANSWERS = 20
 LONGEST = 1500
 # What stands beside the verdict, and what is folded away with the figures.
-NOTES: tuple[Kind, ...] = ("note", "failures", "answers", "claim")
-CAVEATS: tuple[Kind, ...] = ("ending", "accuracy")
+NOTES: tuple[Kind, ...] = ("note", "failures", "ending", "answers", "claim")
+CAVEATS: tuple[Kind, ...] = ("accuracy",)
 
 
 class MeasuredPainter(Painter):
@@ -82,10 +82,10 @@ class MeasuredPainter(Painter):
     def _note(self, now: float) -> str:
         run, locale = self._run, self._locale
         if run.status == "running":
-            return " ".join([self._progress(now), *self._sentences(NOTES)]).strip()
+            return " · ".join(part for part in (self._progress(now), *self._sentences(("failures",))) if part)
         if run.problem is not None:
             return say_message(run.problem, locale)
-        return " ".join([*self._sentences(NOTES), self._saved()]).strip()
+        return " ".join(self._sentences(NOTES))
 
     def _progress(self, now: float) -> str:
         comparison, plan, locale = self._comparison, self._run.measurement, self._locale

@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
+from playground.domain.sweep.budget import START_S
+from playground.engine import devices
 from playground.engine.failures.remedies import change_label, remedy_of
 from playground.i18n import Locale, say, say_message
 from playground.report.answer import unlike, unset_path
@@ -73,12 +75,18 @@ class Painter:
             painted["note"] = " ".join([*beside, painted["note"]]).strip()
         if self._run.status != "running" and not self._drawn():
             painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
-        if self._comparison is not None and self._comparison.unsaved is not None:
+        unsaved = self._comparison is not None and self._comparison.unsaved is not None
+        if unsaved:
             painted["note"] = f"{painted['note']} {say('run.kept', self._locale)}".strip()
+        elif self.listed and self._run.status != "running":
+            painted["saved"] = self._saved()
         return json.dumps(painted)
 
-    def _saved(self) -> str:
-        return say("race.saved", self._locale, id=self._run.id) if self.listed else ""
+    def _saved(self) -> dict[str, str]:
+        """Where the run is kept, and what the links to it say."""
+        names = {"link": "kept.link", "copied": "kept.copied", "open": "race.open"}
+        texts = {name: say(message_id, self._locale) for name, message_id in names.items()}
+        return {"text": say("race.saved", self._locale, id=self._run.id), **texts}
 
     def _drawn(self) -> bool:
         """Whether there is anything for a chart to show."""
@@ -135,11 +143,9 @@ class Painter:
         if live is None or phase != "starting" or live.starting_since is None:
             return name
         elapsed = say("race.elapsed", self._locale, seconds=time.monotonic() - live.starting_since)
-        usual = (
-            say("race.usual_start", self._locale, seconds=live.usual_start_s)
-            if live.usual_start_s is not None
-            else say("race.no_usual_start", self._locale)
-        )
+        source = "usual" if live.usual_start_s is not None else "guessed"
+        seconds = live.usual_start_s or START_S["cuda" if devices.machine().gpus else "cpu"]
+        usual = say(f"race.{source}_start", self._locale, seconds=seconds)
         return f"{name} · {elapsed} · {usual}"
 
     def _starting(self, index: int, now: float) -> Stage:

@@ -79,8 +79,7 @@ class RacePainter(Painter):
             return say_message(run.problem, locale)
         if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
             return ""
-        steps = [say_message(step, locale) for step in next_steps(run)]
-        return " ".join([*steps, self._saved()]).strip()
+        return " ".join(say_message(step, locale) for step in next_steps(run))
 
     def _stage(self, index: int, now: float) -> Stage:
         locale, comparison, side = self._locale, self._comparison, self._run.sides[index]

@@ -29,7 +29,7 @@ PLOTLY_JS = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 PANES = """
 <section class="result">
 <p class="headline"></p><p class="spoken" role="status"></p>
-<div class="verdict"></div><p class="note"></p></section>
+<div class="verdict"></div><p class="note"></p><p class="saved" hidden></p></section>
 <div class="panes"></div><div class="figures key-figures" hidden></div>
 <div class="folds"><details class="findings" hidden></details>
 <details class="all-figures" hidden>
@@ -53,7 +53,9 @@ def panes(elem_id: str | None = None, *, applies: bool = False, live: str | None
     """The component that shows a run's sides. `applies`: a click on a remedy's change is an event. `live`: the
     part of a followed run that it shows (see live/follower.py)."""
     # One script: shared functions, then each mode's, then the code that inserts a value.
-    script = "\n".join(asset(f"{name}.js") for name in ("parts", "race", "measured", "deploy", "view", "live"))
+    script = "\n".join(
+        asset(f"{name}.js") for name in ("parts", "address", "race", "measured", "deploy", "view", "live")
+    )
     return gr.HTML(
         html_template=PANES,
         js_on_load=script,

@@ -84,4 +84,4 @@ async def test_a_race_of_this_host_is_played_too(host: Host) -> None:
     status, replay = await replayed(host, f"run/{comparison.id}")
     assert status == 200
     assert len(replay["pictures"]) > 1
-    assert comparison.id in json.loads(replay["pictures"][-1][1]["panes"])["note"]
+    assert comparison.id in json.loads(replay["pictures"][-1][1]["panes"])["saved"]["text"]

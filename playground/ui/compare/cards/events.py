@@ -120,8 +120,12 @@ class CardEvents:
             expectation = self._host.expected(self._case_of(values))
         except PlaygroundError:
             return ""
-        sentences = expected.start_sentence(expectation), expected.measured_sentence(expectation)
-        text = " ".join(say_message(sentence, locale) for sentence in sentences)
+        sentences = (
+            expected.start_sentence(expectation),
+            expected.measured_sentence(expectation),
+            expected.prompts_sentence(expectation),
+        )
+        text = " ".join(say_message(sentence, locale) for sentence in sentences if sentence is not None)
         return f'<p class="expected">{escape(text)}</p>'
 
     def _answer(self, values: Values) -> Checked:
