@@ -22,6 +22,7 @@ from support.real import embedded_gguf, embedded_model
 from playground.config import Config
 from playground.engine.runtime import Runtime
 from playground.runs.host import Host
+from playground.store import History
 
 pytest_plugins = ["support.schedule"]
 
@@ -65,6 +66,11 @@ def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def config() -> Config:
     return Config.from_environment()
+
+
+@pytest.fixture
+def history(config: Config) -> History:
+    return History(config.db)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from store.test_history import full_run, saved
 from support.finished_runs import RUNS
 from support.measured_run import measured_run
 from support.schema import check
+from support.stored_runs import full_run, saved
 from support.sweep_run import made_sweep
 
 from playground.cli.main import main

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store.test_history import saved
 from support.measured_run import measured_run
 from support.schema import check
+from support.stored_runs import saved
 
 from playground.cli.main import main
 from playground.config import Config

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.test_schema import check
 from support.paths import ROOT
+from support.schema import check
 
 from playground import presets
 from playground.domain.record.run import Run

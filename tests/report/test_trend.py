@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from store.test_history import saved
 from support.finished_runs import done
 from support.measured_run import measured_run
 from support.schema import check
+from support.stored_runs import saved
 
 from playground.cli.main import main
 from playground.config import Config

@@ -35,11 +35,6 @@ GPU = Machine("a processor", (0, 1), False, 8 * GIB, (Gpu(0, "a card", 80 * GIB,
 ROUND_S = 2 * TURN_MS / 1000
 
 
-@pytest.fixture
-def history(config: Config) -> History:
-    return History(config.db)
-
-
 def case_of(run: Run, **more: Any) -> Case:
     assert run.measurement is not None
     return Case(

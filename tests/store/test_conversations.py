@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from store.test_history import run, saved
+from support.stored_runs import run, saved
 
 from playground.config import Config
 from playground.domain.record.run import Trial

@@ -7,20 +7,15 @@ from pathlib import Path
 
 import pytest
 from sqlite_utils import Database
-from store.test_history import run, saved
 from support.finished_runs import done
 from support.measured_run import measured_run
+from support.stored_runs import run, saved
 from support.sweep_run import made_sweep, save
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.store import History, search
 from playground.store.migrations import migrations
-
-
-@pytest.fixture
-def history(config: Config) -> History:
-    return History(config.db)
 
 
 def ids(history: History, **filters: object) -> list[str]:

@@ -5,29 +5,15 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from store.test_history import OLDEST, run, saved
+from support.stored_runs import OLDEST, answered, run, saved
 
 from playground.config import Config
-from playground.domain.record.run import Run, Trial
-from playground.domain.record.traces import Chunk, RequestTrace
 from playground.store import History, search
-
-
-@pytest.fixture
-def history(config: Config) -> History:
-    return History(config.db)
 
 
 def indexed(history: History) -> None:
     while history.index():
         pass
-
-
-def answered(run_id: str, answer: str, **fields: object) -> Run:
-    answering = run(run_id, status="done", **fields)
-    trace = RequestTrace(answering.workload.conversation, chunks=[Chunk(1.0, 1, answer)], ended=True)
-    answering.sides[0].trials = [Trial(requests=[trace])]
-    return answering
 
 
 def ids(history: History, **filters: str) -> list[str]:

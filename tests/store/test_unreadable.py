@@ -7,8 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from store.test_history import run, saved
-from store.test_search import answered
+from support.stored_runs import answered, run, saved
 from support.sweep_run import made_sweep, save
 
 from playground.cli.main import main
@@ -29,11 +28,6 @@ BROKEN = {
     " WHERE run_id = 'r2'",
     "bytes": "UPDATE runs SET workload = x'ff00' WHERE id = 'r2'",
 }
-
-
-@pytest.fixture
-def history(config: Config) -> History:
-    return History(config.db)
 
 
 def execute(config: Config, statement: str) -> None:

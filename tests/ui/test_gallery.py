@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from store.test_history import saved
 from support.browser import choose, opened, overflows, page_of
 from support.measured_run import measured_run
+from support.stored_runs import saved
 
 from playground import presets
 from playground.engine import devices

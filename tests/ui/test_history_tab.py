@@ -13,9 +13,9 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from store.test_history import run, saved
 from support.measured_run import measured_run
 from support.races import finished, raced
+from support.stored_runs import run, saved
 from support.waiting import until
 
 import app

@@ -8,9 +8,9 @@ from typing import Any
 import gradio as gr
 import pytest
 from playwright.async_api import Browser, expect
-from store.test_history import run, saved
 from support.browser import opened, page_of
 from support.races import SIDES, finished, raced, streaming, workload
+from support.stored_runs import run, saved
 
 from playground import presets
 from playground.i18n import say

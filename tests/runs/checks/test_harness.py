@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from domain.answers.test_accuracy import ASKED, PLAN
-from support.endpoints import at, attached
+from support.endpoints import ASKED, PLAN, at, attached
 from support.fake_server import MODEL, FakeServer, Steady
 from support.measured_run import measured_run
 from support.schema import check
