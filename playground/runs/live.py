@@ -38,7 +38,9 @@ class RunProgress:
     def advance(self, stage: str, fraction: float | None = None) -> None:
         if stage != self.stage:
             now = time.monotonic()
-            self.passed.append(StartStage(self.stage, now - self.since))
+            # What is ready waits for the others: no part of its start.
+            if self.stage != "ready":
+                self.passed.append(StartStage(self.stage, now - self.since))
             self.since = now
         self.stage, self.fraction = stage, fraction
 

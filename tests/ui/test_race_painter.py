@@ -123,6 +123,11 @@ def test_the_stages_of_a_start_with_their_seconds(config: Config) -> None:
     comparison = cast("Any", SimpleNamespace(live=Live(run, [progress], "starting"), unsaved=None))
     side = json.loads(RacePainter(config, run, "en", comparison).paint())["sides"][0]
     assert side["stage"] == "loading weights · 0 s · after starting Python 20 s"
+    progress.advance("ready")
+    # It waits for the others.
+    progress.since -= 20
+    progress.advance("warming_up")
+    assert "ready" not in [stage.stage for stage in progress.passed]
     run.sides[0].start = (
         StartStage("importing", 20.1),
         StartStage("configuring", 0.1),
