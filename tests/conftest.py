@@ -21,6 +21,7 @@ from support.real import embedded_gguf, embedded_model
 
 from playground.config import Config
 from playground.engine.runtime import Runtime
+from playground.runs import measured
 from playground.runs.host import Host
 from playground.store import History
 
@@ -93,7 +94,9 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest_asyncio.fixture
-async def host(config: Config, fake_runtime: None) -> AsyncIterator[Host]:
+async def host(config: Config, fake_runtime: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
+    # What stands in for an engine is warm from the start.
+    monkeypatch.setattr(measured, "WARM_UP_PASSES", 1)
     made = Host(config)
     made.tidy_up()
     made.open()

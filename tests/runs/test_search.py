@@ -32,14 +32,16 @@ from playground.report.charts.sweep import sweep_charts
 from playground.report.sweep import conclusions_of, plan_document, sweep_document
 from playground.report.sweep.table import point_table
 from playground.runs.host import Host
-from playground.runs.search import BETTER, PATIENCE, REPEAT_ROUNDS, Axis, Search, enough
+from playground.runs.search import BETTER, PATIENCE, Axis, Search, enough
 from playground.runs.sweep import SweepRun, estimate, new_sweep
 
 pytestmark = pytest.mark.slow
 
+# Instead of three times the rounds of a first look.
+REPEAT_ROUNDS = 2
 SURFACES = {surface.name: surface for surface in built()}
 FEW = Measurement(
-    profile=ConcurrencyProfile(requests=2), max_rounds=20, target_width=0.005, budget_s=2, check_outputs=True
+    profile=ConcurrencyProfile(requests=2), max_rounds=20, target_width=0.005, budget_s=1.5, check_outputs=True
 )
 
 
@@ -283,37 +285,15 @@ async def test_a_search_is_kept_and_goes_on(host: Host) -> None:
     assert "search.measured" in {sentence.message_id for sentence in conclusions_of(SweepAnalysis.of(done))}
 
 
-@pytest.fixture
-def repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a small search are repetitions, of whichever points."""
+@pytest.mark.alone
+async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_repeated(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For want of time for a single round, then for as many rounds as before, then by Stop."""
+    # Half of a small search are repetitions, of whichever points.
     monkeypatch.setattr("playground.runs.search.NEAR", 10.0)
     monkeypatch.setattr("playground.domain.sweep.plan.REPEAT_SHARE", 2)
-
-
-@pytest.mark.usefixtures("repeats")
-async def test_a_search_repeats(host: Host) -> None:
-    done = await swept(host, search_over(Knob(name="k", values=tuple(range(1, 13)))))
-    assert (done.status, done.remaining, done.plan.repeats) == ("done", 0, 2)
-    assert sum(point.settled for point in done.points) == done.plan.most_explored == 2
-    repeated = [point for point in done.points if done.repeated(point)]
-    assert len(repeated) == 2
-    for point in repeated:
-        assert point.run is not None
-        assert point.run.measurement is not None
-        plan = point.run.measurement
-        assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (
-            REPEAT_ROUNDS * MIN_ROUNDS,
-            0.005,
-            False,
-        )
-    # One that goes on from there has nothing to do.
-    assert Search(done).most == 0
-
-
-@pytest.mark.usefixtures("repeats")
-@pytest.mark.alone
-async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host: Host) -> None:
-    """For want of time for a single round, then for as many rounds as before, then by Stop."""
+    monkeypatch.setattr("playground.runs.sweep.REPEAT_ROUNDS", REPEAT_ROUNDS)
     sweep = search_over(Knob(name="k", values=tuple(range(1, 13))))
     plenty = SweepRun._share_s
     for share_s in (0.0, 0.001):
@@ -346,7 +326,19 @@ async def test_a_look_that_was_cut_off_takes_nothing_away_and_is_left_to_do(host
     [other] = [point for point in stopped.points if point.settled and not stopped.repeated(point)]
     assert other.run == first[other.number]
     done = await swept(host, stopped)
-    assert (done.status, done.remaining, repeats_of(done)) == ("done", 0, 2)
+    assert (done.status, done.remaining, repeats_of(done), done.plan.repeats) == ("done", 0, 2, 2)
+    assert sum(point.settled for point in done.points) == done.plan.most_explored == 2
+    for point in filter(done.repeated, done.points):
+        assert point.run is not None
+        assert point.run.measurement is not None
+        plan = point.run.measurement
+        assert (plan.max_rounds, plan.target_width, plan.check_outputs) == (
+            REPEAT_ROUNDS * MIN_ROUNDS,
+            0.005,
+            False,
+        )
+    # One that goes on from there has nothing to do.
+    assert Search(done).most == 0
 
 
 async def test_a_stop_while_the_last_point_is_chosen_leaves_it_to_do(

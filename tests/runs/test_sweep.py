@@ -42,10 +42,9 @@ def stored(host: Host, sweep: Sweep) -> Sweep:
     return found
 
 
-@pytest.mark.alone
 async def test_every_point_is_measured_and_kept(host: Host) -> None:
-    async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
-        made = case(attached("slow", at(slow)), attached("quick", at(quick)), tokens=24)
+    async with FakeServer(Steady(rate=50)) as slow, FakeServer(Steady(rate=1000)) as quick:
+        made = case(attached("slow", at(slow)), attached("quick", at(quick)))
         sweep = (await swept(host, sweep_over(made, 1, 2))).sweep
     assert (sweep.status, sweep.problem, sweep.remaining) == ("done", None, 0)
     kept = stored(host, sweep)
@@ -86,7 +85,7 @@ async def test_the_history_lists_the_sweep_and_not_its_points(host: Host) -> Non
 async def test_stopped_and_gone_on_with(host: Host) -> None:
     """What is measured stays; the point that was cut off is measured again."""
     async with FakeServer(Steady(rate=200)) as server:
-        made = case(attached("a", at(server)), attached("b", at(server)), tokens=40, budget_s=0.1)
+        made = case(attached("a", at(server)), attached("b", at(server)), tokens=10, budget_s=0.1)
         sweep = sweep_over(made, 1, 2, 3)
         sweeping = host.sweep_run(sweep)
         await host.start(sweeping, "a test")
@@ -146,9 +145,9 @@ async def test_a_failed_point_is_a_result(host: Host) -> None:
 
 @pytest.mark.alone
 async def test_the_budget_ends_it(host: Host) -> None:
-    async with FakeServer(Steady(rate=100)) as server:
-        made = case(attached("a", at(server)), attached("b", at(server)), tokens=30)
-        sweep = (await swept(host, sweep_over(made, *range(1, 9), budget_s=14))).sweep
+    async with FakeServer(Steady(rate=1000)) as server:
+        made = case(attached("a", at(server)), attached("b", at(server)))
+        sweep = (await swept(host, sweep_over(made, *range(1, 9), budget_s=6))).sweep
     assert sweep.status == "stopped"
     assert sweep.problem is not None
     assert sweep.problem.message_id == "sweep.budget_spent"
