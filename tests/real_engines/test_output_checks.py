@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from copy import deepcopy
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from playground.runs.host import Host
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="package")]
 
 TIMEOUT_S = 120
-GREEDY = Sampling(max_tokens=40, ignore_eos=True)
+GREEDY = Sampling(max_tokens=24, ignore_eos=True)
 CHATS = prompts.load("chat")[:4]
 
 
@@ -55,7 +56,7 @@ async def examined(
     sides: list[Endpoint], samplings: list[Sampling], on_progress: OnProgress = lambda *_: None
 ) -> GreedyAgreement:
     """Each side answers with its own sampling; then both are asked as if it had been the first's."""
-    records = [await answered(side, sampling) for side, sampling in zip(sides, samplings, strict=True)]
+    records = await asyncio.gather(*map(answered, sides, samplings))
     conversations, answers = answers_of(Run("run", "now", "measured", Workload(prompt="x"), records))
     assert len(conversations) == len(CHATS)
     evidence = await examine(sides, conversations, samplings[0], answers, TIMEOUT_S, on_progress)
@@ -93,7 +94,7 @@ async def test_logprobs_where_answers_part(sides: list[Endpoint]) -> None:
 
 
 async def test_one_prompt_many_times(sides: list[Endpoint]) -> None:
-    drawn = Sampling(max_tokens=24, temperature=1)
+    drawn = Sampling(max_tokens=12, temperature=1)
     conversations = [prompt.conversation for prompt in CHATS]
     evidence = await examine(sides, conversations, drawn, [[None] * len(CHATS)] * 2, TIMEOUT_S)
     assert [own.side for own in evidence.repeats] == [0, 1]
