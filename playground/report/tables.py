@@ -23,6 +23,8 @@ KEY: dict[Objective, tuple[str, ...]] = {
     "throughput": ("output_tokens_per_s", "tpot_ms", "ttft_ms"),
     "goodput": ("goodput_requests_per_s", "ttft_ms", "tpot_ms"),
 }
+# What a request ends with whose run was stopped.
+STOPPED = "stream.stopped"
 KEY_FIGURES = {figure.id: figure for figure in (*DISTRIBUTIONS, *SINGLE_VALUES)}
 
 
@@ -77,9 +79,14 @@ def _accuracy(side: SideAccuracy) -> str:
     return f"{percent(side.share)} ({percent(low)} - {percent(high)})"
 
 
+def failed(trace: RequestTrace) -> bool:
+    """Whether the request went wrong; a stream that a user stopped has not."""
+    return trace.problem is not None and trace.problem.message_id != STOPPED
+
+
 def errors(traces: Sequence[RequestTrace], locale: Locale = "en") -> list[str]:
     """Each kind of error once, with the number of requests that failed with it, and the first one's message."""
-    problems = [trace.problem for trace in traces if trace.problem]
+    problems = [trace.problem for trace in traces if trace.problem and failed(trace)]
     kinds = Counter(problem.message_id for problem in problems)
     first = {problem.message_id: problem for problem in reversed(problems)}
     return [f"{count} × {say_message(first[kind], locale)}" for kind, count in kinds.items()]

@@ -12,7 +12,7 @@ from statistics import median
 
 from playground import prompts
 from playground.config import Config
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.limit_checks import check_run
 from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord, Status
@@ -23,6 +23,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Workload
 from playground.engine import devices
 from playground.engine.pool import Pool
+from playground.i18n import say_message
 from playground.models import folders
 from playground.models.tokenizer import tokenizer
 from playground.prompts import PromptSet
@@ -180,6 +181,10 @@ class Comparison:
             status = "stopped"
             if not self._stopping:
                 raise
+        except PlaygroundError as error:
+            # What users meet needs no traceback.
+            logger.warning("run %s failed: %s", self.run.id, say_message(error))
+            self.run.problem = self.run.problem or as_message(error, self.run.id)
         except Exception as error:
             # The edge of the application: no error in a run may end the page.
             logger.exception("run %s failed", self.run.id)

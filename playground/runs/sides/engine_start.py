@@ -114,13 +114,19 @@ async def _planned(config: Config, live: Live, host: Machine) -> dict[int, Plann
 async def _checked(
     config: Config, live: Live, engines: Mapping[int, PlannedEngine], host: Machine
 ) -> list[SideCheck]:
-    """Called before a model is fetched or an engine started. Raises InvalidInput for a side that can't work."""
+    """Called before a model is fetched or an engine started. Raises InvalidInput where a side can't work, having
+    recorded that of each that can't."""
     sampling = live.run.workload.sampling
     checks = await RUNS.run(preflight.assess, config, list(engines.values()), host, sampling)
-    for index, check in zip(engines, checks, strict=True):
-        if (hopeless := check.hopeless) is not None:
-            with _blaming(live, index):
-                raise InvalidInput(hopeless.message_id, **hopeless.params)
+    refusals = {
+        index: InvalidInput(check.hopeless.message_id, **check.hopeless.params)
+        for index, check in zip(engines, checks, strict=True)
+        if check.hopeless is not None
+    }
+    for index, refusal in refusals.items():
+        _blame(live, index, refusal)
+    if refusals:
+        raise next(iter(refusals.values()))
     return checks
 
 

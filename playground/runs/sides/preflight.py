@@ -11,7 +11,7 @@ from functools import reduce
 import psutil
 
 from playground.config import Config
-from playground.domain.errors import PlaygroundError
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.fit import engine_fit, pair
 from playground.domain.fit.issue import FitIssue
 from playground.domain.fit.memory import GIB, Device, Need, need
@@ -22,7 +22,7 @@ from playground.domain.spec.settings import EngineSettings
 from playground.domain.spec.workload import Sampling
 from playground.engine import command, devices
 from playground.engine.devices import Machine, Placement
-from playground.models import inspection
+from playground.models import folders, inspection
 
 from . import placement
 from .placement import PlannedEngine
@@ -47,8 +47,13 @@ class SideCheck:
     def fits(self) -> bool | None:
         """Whether it fits; None: unknown."""
         if self.need is None:
-            return None
+            return False if self.absent else None
         return not any(issue.level == "blocking" for issue in self.memory)
+
+    @property
+    def absent(self) -> bool:
+        """Whether a model is not there, so that nothing else can be said."""
+        return self.need is None and any(issue.certain for issue in self.memory)
 
     @property
     def hopeless(self) -> Message | None:
@@ -84,6 +89,7 @@ def assess(
 ) -> list[SideCheck]:
     """Check engines whose placement is known already. Engines start in this order."""
     facts: dict[str, Partner | Message] = {}
+    absent: set[str] = set()
     drafted = {
         name
         for engine in engines
@@ -92,7 +98,11 @@ def assess(
     }
     for name in {name for engine in engines for name in (engine.settings.target, engine.settings.draft) if name}:
         try:
+            folders.check_name(config, name)
             facts[name] = inspection.read(config, name, tokens=name in drafted, ask_hub=ask_hub)
+        except InvalidInput as error:
+            facts[name] = error.as_message()
+            absent.add(name)
         except PlaygroundError as error:
             facts[name] = error.as_message()
         except Exception as error:
@@ -110,7 +120,12 @@ def assess(
             _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
         )
         try:
-            check = _check(engine, facts, place, before, sampling, host)
+            missing = [facts[name] for name in (engine.settings.target, engine.settings.draft) if name in absent]
+            issues = tuple(FitIssue(why, "blocking", certain=True) for why in missing if isinstance(why, Message))
+            if issues:
+                check = SideCheck(engine.label, place.device, None, issues, None)
+            else:
+                check = _check(engine, facts, place, before, sampling, host)
         except Exception as error:
             logger.exception("%s could not be checked before its start", engine.label)
             names = ", ".join(name for name in (engine.settings.target, engine.settings.draft) if name)

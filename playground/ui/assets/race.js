@@ -52,6 +52,7 @@ function showFacts(pane, facts) {
 function showRace(pane, side) {
   append(pane, side);
   if (!side.facts) return;
+  pane.box.classList.toggle('idle', side.idle);
   showFacts(pane, side.facts);
   pane.legend.replaceChildren();
   for (const [name, text] of side.legend) make(pane.legend, 'span', name, text);

@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 
 from playground.domain.errors import PlaygroundError
-from playground.i18n import say
+from playground.i18n import say, say_message
 from playground.runs.host import Host
 from playground.store import WRITERS
 from playground.store.transfer import import_file, text_of_file
@@ -44,7 +44,7 @@ def wire(
         try:
             count = await WRITERS.run(add, values[button])
         except PlaygroundError as error:
-            logger.exception("a file is not imported")
+            logger.warning("a file is not imported: %s", say_message(error))
             return {note: alert(error, locale)}
         text = say("import.done", locale, count=count)
         changed = await listed(values, request)

@@ -80,11 +80,11 @@ class MeasuredPainter(Painter):
         return [say_message(item.sentence, self._locale) for item in self._conclusions if item.kind in kinds]
 
     def _note(self, now: float) -> str:
-        run, locale = self._run, self._locale
+        run = self._run
         if run.status == "running":
             return " · ".join(part for part in (self._progress(now), *self._sentences(("failures",))) if part)
         if run.problem is not None:
-            return say_message(run.problem, locale)
+            return self._failure(run.problem)
         return " ".join(self._sentences(NOTES))
 
     def _progress(self, now: float) -> str:
@@ -137,7 +137,7 @@ class MeasuredPainter(Painter):
     def _stage(self, index: int, now: float) -> Stage:
         comparison, plan, side = self._comparison, self._run.measurement, self._run.sides[index]
         if comparison is None or plan is None or self._run.status != "running":
-            return "", None
+            return self._unserved(side), None
         live = comparison.live
         if live.phase != "measuring" or live.since is None:
             return self._starting(index, now)

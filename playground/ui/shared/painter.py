@@ -13,6 +13,7 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from playground.config import Config
+from playground.domain.message import Message
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.domain.sweep.budget import START_S
@@ -73,7 +74,7 @@ class Painter:
         if self._run.status != "running":
             beside = [say_message(what, self._locale) for what in unlike(self._run)]
             painted["note"] = " ".join([*beside, painted["note"]]).strip()
-        if self._run.status != "running" and not self._drawn():
+        if self._run.status != "running" and self._run.problem is None and not self._drawn():
             painted["note"] = f"{painted['note']} {say('chart.none', self._locale)}".strip()
         unsaved = self._comparison is not None and self._comparison.unsaved is not None
         if unsaved:
@@ -176,6 +177,20 @@ class Painter:
             say_message(limitation, self._locale) for limitation in limitations(side, self._run.workload.sampling)
         ]
         return " · ".join([place, *known])
+
+    def _failure(self, problem: Message) -> str:
+        """Why the run ended. What one side's pane says is not said twice."""
+        failed = [side.label for side in self._run.sides if side.problem is not None]
+        if not failed:
+            return say_message(problem, self._locale)
+        return say("run.sides_failed", self._locale, sides=", ".join(failed))
+
+    def _unserved(self, side: SideRecord) -> str:
+        """That a side was not measured, since another failed; empty where it was, or has failed itself."""
+        failed = [other.label for other in self._run.sides if other.problem is not None]
+        if self._run.status == "running" or not failed or side.problem is not None or side.requests:
+            return ""
+        return say("run.unserved", self._locale, sides=", ".join(failed))
 
     def _problem(self, side: SideRecord, lines: list[str]) -> dict[str, Any] | None:
         problem = [say_message(side.problem, self._locale)] if side.problem else []

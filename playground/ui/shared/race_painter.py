@@ -16,6 +16,7 @@ from playground.models.tokenizer import TokenText, token_text
 from playground.report.answer import next_steps, race_sentences
 from playground.report.figures import number
 from playground.report.side_summary import race_figures, readable
+from playground.report.tables import failed
 from playground.runs.comparison import Comparison
 
 from .painter import Painter, Stage
@@ -76,7 +77,7 @@ class RacePainter(Painter):
     def _note(self) -> str:
         run, locale = self._run, self._locale
         if run.problem is not None:
-            return say_message(run.problem, locale)
+            return self._failure(run.problem)
         if run.status == "running" or not any(trace.chunks for side in run.sides for trace in side.requests):
             return ""
         return " ".join(say_message(step, locale) for step in next_steps(run))
@@ -84,7 +85,7 @@ class RacePainter(Painter):
     def _stage(self, index: int, now: float) -> Stage:
         locale, comparison, side = self._locale, self._comparison, self._run.sides[index]
         if comparison is None or self._run.status != "running":
-            return "", None
+            return self._unserved(side), None
         if comparison.live.phase != "streaming":
             return self._starting(index, now)
         trace = side.requests[0]
@@ -97,7 +98,7 @@ class RacePainter(Painter):
     def _details(self, index: int, stage: Stage) -> dict[str, Any]:
         side = self._run.sides[index]
         contended = [say("figure.contended", self._locale)] if side.placement and side.contended else []
-        broken = next((trace.problem for trace in side.requests if trace.problem and not side.problem), None)
+        broken = next((trace.problem for trace in side.requests if not side.problem and failed(trace)), None)
         return {
             "place": self._place(side, *contended),
             "stage": stage[0],
@@ -105,6 +106,7 @@ class RacePainter(Painter):
             "command": side.command,
             "facts": race_figures(side, self._locale),
             "legend": self._legend(index),
+            "idle": self._run.status != "running" and not side.requests,
             "problem": self._problem(side, [say_message(broken, self._locale)] if broken else []),
         }
 

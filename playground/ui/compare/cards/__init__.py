@@ -59,9 +59,9 @@ def cards(
     readable = [side for side in sides if isinstance(side, Side)]
     table = differences(readable) if len(readable) == len(sides) else {}
     sections = "".join(
-        _card(index, side, table, _state(index, checked, locale), locale)
+        _card(index, side, table, _state(index, checked, locale) if len(readable) == len(sides) else "", locale)
         if isinstance(side, Side)
-        else _unreadable(index, side, locale)
+        else _unreadable(index, side, before[index].label, locale)
         for index, side in enumerate(sides)
     )
     lines = ""
@@ -103,8 +103,10 @@ def _place(index: int, key: str) -> str:
     return escape(json.dumps(asdict(side_form.place_of(index, key))))
 
 
-def _unreadable(index: int, error: PlaygroundError, locale: Locale) -> str:
-    return f"<section><header><h3>{_title(index, '')}</h3></header>{alert(error, locale)}</section>"
+def _unreadable(index: int, error: PlaygroundError, label: str, locale: Locale) -> str:
+    """`label`: the one before."""
+    head = f'<header><h3 aria-level="2">{_title(index, label)}</h3></header>'
+    return f'<section style="--side:{COLOURS[index]}">{head}{alert(error, locale)}</section>'
 
 
 def _state(index: int, checked: Checked | None, locale: Locale) -> str:

@@ -64,7 +64,7 @@ class CardEvents:
         values: set[Any] = {self._base, self._controls.run_id, *fields}
         for event in edits:
             event.then(self.follow, values, outputs, trigger_mode="always_last", **quiet)
-        asked = [self._component.submit, *(field.input for field in further)]
+        asked = [self._component.submit, self._controls.follower.stop, *(field.input for field in further)]
         gr.on(asked, self.check, inputs, self._component, trigger_mode="always_last", **quiet)
 
     async def follow(self, values: Values, request: gr.Request) -> dict[Any, Any]:
