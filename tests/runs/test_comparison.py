@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from playground.i18n import say_message
 from playground.runs import race
 from playground.runs.host import Host
 from playground.runs.sides import engine_start
+from playground.ui.shared.race_painter import RacePainter
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +123,26 @@ async def test_stop_in_the_first_request(host: Host, monkeypatch: pytest.MonkeyP
     await finished(comparison)
     assert comparison.run.status == "stopped"
     assert not any(side.requests for side in comparison.run.sides)
+
+
+async def test_every_side_without_its_model_is_told(host: Host) -> None:
+    """Nothing starts, and a side whose model is there says why it was not measured."""
+    absent = EngineSettings(target="/nowhere/model")
+    sides = [SIDES[0], *(Side(label=label, engine=absent) for label in ("first", "second"))]
+    comparison = host.comparison(sides, workload())
+    await host.start(comparison, "a test")
+    await finished(comparison)
+    run = comparison.run
+    assert [side.problem and side.problem.message_id for side in run.sides] == [
+        None,
+        *2 * ["model.no_such_folder"],
+    ]
+    assert not host.pool.engines
+    panes = json.loads(RacePainter(host.config, run, "en").paint(whole=True))
+    assert panes["note"] == "Did not start: first, second. The reason is below."
+    assert panes["sides"][0]["stage"] == "not measured, because this did not start: first, second"
+    assert [pane["stage"] for pane in panes["sides"][1:]] == ["", ""]
+    assert all(pane["idle"] for pane in panes["sides"])
 
 
 async def test_side_that_does_not_start(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

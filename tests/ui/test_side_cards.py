@@ -39,6 +39,13 @@ def test_sides_that_are_alike() -> None:
     assert 'class="differs' not in html
 
 
+def test_a_side_that_cannot_be_read_keeps_its_name_and_colour() -> None:
+    html = cards([SIDES[0], InvalidInput("whatif.no_knob")], SIDES, "en")
+    assert html.count("--side:") == 2
+    assert SIDES[1].label in text(html)
+    assert say("card.checking", "en") not in text(html)
+
+
 def test_a_difference_that_came_by_itself_is_pointed_at() -> None:
     engine = Change("knobs.dtype", None).apply(SIDES[1].engine)
     html = cards([SIDES[0], SIDES[1].model_copy(update={"engine": engine})], SIDES, "en")

@@ -181,6 +181,10 @@ ROWS: list[tuple[dict[str, Any], str | None]] = [
     ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.96}}, "preflight.no_sequence"),
     ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.5}}, "preflight.weights_too_big"),
     ({"target": "huge", "knobs": {"gpu_memory_utilization": 0.99, "max_model_len": 256}}, None),
+    ({"target": "/nowhere/model"}, "model.no_such_folder"),
+    ({"target": "big", "speculation": draft("nobody-has-it")}, "model.unknown"),
+    # The hub may have it.
+    ({"target": "owner/name"}, None),
 ]
 
 
