@@ -24,6 +24,7 @@ from playground.i18n import say_message
 from playground.report.conclusions import conclusions
 from playground.report.documents.comparison import compare_document
 from playground.report.findings import findings
+from playground.report.tables import errors
 from playground.runs import measured
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
@@ -173,6 +174,9 @@ async def test_stop_keeps_the_whole_rounds(host: Host) -> None:
     assert not last.complete
     assert ending(run, rounds, run_verdicts(run, rounds)) is None
     assert host.history.get(run.id) == run
+    # What a user stops has not failed.
+    assert any(trace.problem for trace in last.requests)
+    assert not any(errors(side.requests) for side in run.sides)
 
 
 async def test_stop_in_the_warm_up(host: Host) -> None:
