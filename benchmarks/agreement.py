@@ -23,7 +23,8 @@ import httpx
 from benchmarks.common import folder, free_port, load, vllm_bench
 from playground import prompts
 from playground.config import Config
-from playground.domain.spec.load_profile import ConcurrencyProfile, schedule
+from playground.domain.spec.load_profile import ConcurrencyProfile
+from playground.domain.spec.schedule import schedule
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.workload import Objective
 from playground.domain.stats.verdicts import compare
@@ -111,7 +112,7 @@ def written(place: Path) -> dict[int, tuple[Path, Path]]:
     return {
         concurrency: (asked, _jsonl(place / f"sent-{concurrency}.jsonl", [texts[item.prompt] for item in sent]))
         for concurrency, requests in LOADS.items()
-        for sent in [schedule(ConcurrencyProfile(requests=requests), SEED, len(texts))]
+        for sent in [schedule(ConcurrencyProfile(requests=requests).pace, SEED, len(texts))]
     }
 
 

@@ -13,7 +13,7 @@ together. Events: `sent` (`at`: since the first send), `chunk` (`ms`: since this
 request, with its `problem` if it has one).
 
 A measurement has one `endpoint`, `bodies` (one a prompt), `salt` (for `cache_salt`, made unique for each request),
-`profile`, `seed` and `idle_timeout_s`. Events: `began` and `ended` (the first send, the last byte); `request` (one
+`pace`, `seed` and `idle_timeout_s`. Events: `began` and `ended` (the first send, the last byte); `request` (one
 a request, some time after it has ended: `at`, and `chunks` as lists of ms since its send, tokens, text, ids),
 before it `part` for the first chunks of a long answer; at the end `done` (`client_cpu_s`, `wall_s`).
 
@@ -35,7 +35,7 @@ import uvloop
 
 from playground.guard import die_with_parent
 
-from . import race
+from . import measured, race
 
 
 async def run(plan: dict[str, Any]) -> None:
@@ -45,9 +45,6 @@ async def run(plan: dict[str, Any]) -> None:
     if plan["mode"] == "race":
         await race.run(plan, stop)
     else:
-        # Imported here: it imports the domain's profiles, which a race does not need and should not wait for.
-        from . import measured
-
         await measured.run(plan, stop)
     watcher.cancel()
 

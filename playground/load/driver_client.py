@@ -135,7 +135,7 @@ class MeasuredLoad(_DriverRun):
                 "endpoint": endpoint.for_plan(),
                 "bodies": [endpoint.body(prompt.conversation, prompt.sampled(sampling)) for prompt in prompts],
                 "salt": endpoint.new_salt(salted),
-                "profile": profile.model_dump(),
+                "pace": asdict(profile.pace),
                 "seed": seed,
                 "idle_timeout_s": idle_timeout_s,
                 "limits": asdict(limits),

@@ -10,9 +10,7 @@ import time
 from collections import deque
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from playground.domain.spec.load_profile import LoadProfile, Planned, schedule
+from playground.domain.spec.schedule import Pace, Planned, schedule
 
 from .connection import Connection, connect, http_request
 from .output import Outbox
@@ -47,8 +45,8 @@ class ScheduledLoad:
         self._bodies = [json.dumps(body).encode() for body in plan["bodies"]]
         self._salt: str | None = plan["salt"]
         self._idle_timeout_s: float = plan["idle_timeout_s"]
-        self._profile: LoadProfile = TypeAdapter(LoadProfile).validate_python(plan["profile"])
-        self._schedule = schedule(self._profile, plan["seed"], len(self._bodies))
+        self._pace = Pace(**plan["pace"])
+        self._schedule = schedule(self._pace, plan["seed"], len(self._bodies))
         self._next: Planned | None = next(self._schedule, None)
         self._outbox = outbox
         self._start = self._last_end = 0.0
@@ -63,8 +61,7 @@ class ScheduledLoad:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Open the connections, start the clock, and return when all has ended and been reported."""
-        peak = min(self._profile.peak, self._profile.requests or self._profile.peak)
-        await asyncio.gather(*(self._open() for _ in range(peak)))
+        await asyncio.gather(*(self._open() for _ in range(self._pace.peak)))
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -94,7 +91,7 @@ class ScheduledLoad:
             self._send(self._again.popleft(), fresh.pop())
         while self._next is not None:
             planned, now_ms = self._next, (time.perf_counter() - self._start) * 1000
-            if self._profile.duration_s is not None and now_ms >= self._profile.duration_s * 1000:
+            if self._pace.duration_s is not None and now_ms >= self._pace.duration_s * 1000:
                 self._next = None
                 break
             under_way = len(self._running) + len(self._again)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +15,7 @@ from contextlib import AbstractAsyncContextManager
 import psutil
 import pytest
 from support.fake_server import FakeServer, Reply, Script, Steady, payload, role, token
+from support.paths import ROOT
 from support.waiting import gone, until
 
 from playground.config import Config
@@ -503,3 +505,9 @@ async def test_driver_does_not_survive_its_parent(config: Config) -> None:
         await parent.wait()
         await until(lambda: gone(drivers[0].pid))
         await asyncio.wait_for(server.replies[0].closed.wait(), 10)
+
+
+def test_it_starts_without_the_settings_models() -> None:
+    """A measurement starts one for each turn: importing pydantic doubled the time."""
+    code = "import sys, playground.load.driver; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

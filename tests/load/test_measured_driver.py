@@ -27,8 +27,8 @@ from playground.domain.spec.load_profile import (
     RampProfile,
     RateProfile,
     WavesProfile,
-    schedule,
 )
+from playground.domain.spec.schedule import schedule
 from playground.domain.spec.workload import ChatMessage, Prompt, Sampling
 from playground.load.driver_client import MeasuredLoad
 from playground.load.endpoint import Capabilities, Endpoint
@@ -163,7 +163,7 @@ async def test_ramp_grows(serve: Serve) -> None:
     profile = RampProfile(first=1, last=4, requests=16)
     async with serve() as seen:
         await drive(load_for(seen.endpoint, profile, prompts(6)))
-    planned = list(schedule(profile, 0, 1))
+    planned = list(schedule(profile.pace, 0, 1))
     for index, answer in enumerate(seen.answers):
         before = sum(other.written[-1] > answer.arrived for other in seen.answers[:index])
         assert before < planned[index].limit
@@ -176,7 +176,7 @@ async def test_rate_keeps_the_schedules_offsets(serve: Serve, arrivals: Any) -> 
     profile = RateProfile(requests_per_s=40, arrivals=arrivals, requests=20)
     async with serve(first_ms=1, gap_ms=1) as seen:
         traces = await drive(load_for(seen.endpoint, profile, prompts(4, 4, 4), seed=3))
-    planned = list(schedule(profile, 3, 3))
+    planned = list(schedule(profile.pace, 3, 3))
     late = sorted(trace.sent_ms - item.at_ms for trace, item in zip(traces, planned, strict=True))
     assert late[0] >= 0
     assert late[len(late) // 2] < 5

@@ -16,12 +16,17 @@ import psutil
 
 from playground.config import Config
 from playground.domain.spec.case import Side
+from playground.domain.spec.settings import EngineSettings
+from playground.domain.spec.speculation import DraftModel
 from playground.domain.spec.workload import Workload
 from playground.models import fetch, folders
+from playground.presets import Preset
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 
 ROOT = Path(__file__).parents[2]
+
+DRAFT_K = 3
 
 
 async def embedded_model() -> Path:
@@ -50,6 +55,20 @@ async def raced(host: Host, sides: tuple[Side, ...], workload: Workload) -> Comp
     await host.start(comparison, "test")
     await until(lambda: comparison.finished, within_s=600)
     return comparison
+
+
+def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
+    """The preset's first side, and beside it the same with a draft model."""
+    off = preset.sides[0]
+    speculation = DraftModel(model=str(model), num_speculative_tokens=DRAFT_K)
+    drafted = off.engine.model_copy(update={"speculation": speculation})
+    return off, Side(label="draft", engine=EngineSettings.model_validate(drafted.model_dump()))
+
+
+def shortened(preset: Preset) -> Workload:
+    """Enough tokens for an acceptance rate: with a draft model each takes two forward passes."""
+    sampling = preset.workload.sampling.model_copy(update={"max_tokens": 40})
+    return preset.workload.model_copy(update={"sampling": sampling})
 
 
 async def embedded_gguf(work: Path) -> Path:

@@ -1,22 +1,17 @@
-"""Load profiles: how requests are sent. One class for each kind, which answers all that depends on the kind.
-
-A profile and a seed give a schedule: which prompt leaves when. The same seed gives the same schedule.
-"""
+"""Load profiles: how requests are sent. One class for each kind, which answers all that depends on the kind."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count, repeat
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from playground.domain.spec.fields import Frozen, PositiveInt
+from playground.domain.spec.schedule import Pace
 from playground.domain.validation import choices, refused
 
-MASK = 2**64 - 1
 # How many requests at once warm a side up for a load whose concurrency is open.
 WARM_UP_AT_RATE = 8
 ENDINGS = ("requests", "duration_s")
@@ -50,17 +45,10 @@ class _Profile(Frozen):
         """The most requests that can be under way at once."""
         raise NotImplementedError
 
-    def limit(self, index: int) -> int:
-        """How many requests may be under way once request `index` is, itself included."""
-        return self.peak
-
-    def barrier(self, index: int) -> bool:
-        """Whether request `index` waits until no other is under way."""
-        return False
-
-    def offsets(self, seed: int) -> Iterator[float]:
-        """When each request is due, in milliseconds, without end. The first one is due at once."""
-        return repeat(0.0)
+    @property
+    def pace(self) -> Pace:
+        """How its requests leave, in the numbers that the driver needs."""
+        return Pace(self.requests, self.duration_s, first=self.peak, last=self.peak)
 
     def available_ms(self, ends_ms: Sequence[float]) -> list[float]:
         """When each answer is available, by when each request of a trial ended (both in the order of sending)."""
@@ -95,16 +83,9 @@ class RateProfile(_Profile):
     def peak(self) -> int:
         return self.concurrency
 
-    def offsets(self, seed: int) -> Iterator[float]:
-        gap_ms = 1000 / self.requests_per_s
-        if self.arrivals == "constant":
-            # Multiplied, not added up: rounding must not let the rate drift.
-            yield from (index * gap_ms for index in count())
-        at_ms = 0.0
-        # A separate stream of random numbers: the number of prompts must not change the offsets.
-        for number in _random(seed ^ MASK):
-            yield at_ms
-            at_ms -= math.log(1 - (number >> 11) / 2**53) * gap_ms
+    @property
+    def pace(self) -> Pace:
+        return replace(super().pace, gap_ms=1000 / self.requests_per_s, random=self.arrivals == "poisson")
 
     def warm_up(self) -> ConcurrencyProfile:
         """A profile of a few requests at once: how many this load sends at once is not known in advance."""
@@ -122,8 +103,9 @@ class WavesProfile(_Profile):
     def peak(self) -> int:
         return self.concurrency
 
-    def barrier(self, index: int) -> bool:
-        return index > 0 and index % self.concurrency == 0
+    @property
+    def pace(self) -> Pace:
+        return replace(super().pace, wave=self.concurrency)
 
     def available_ms(self, ends_ms: Sequence[float]) -> list[float]:
         """A static batch hands back all its answers when the longest has ended."""
@@ -151,9 +133,9 @@ class RampProfile(_Profile):
     def peak(self) -> int:
         return max(self.first, self.last)
 
-    def limit(self, index: int) -> int:
-        assert self.requests is not None
-        return round(self.first + (self.last - self.first) * index / max(1, self.requests - 1))
+    @property
+    def pace(self) -> Pace:
+        return replace(super().pace, first=self.first, last=self.last)
 
 
 LoadProfile = Annotated[ConcurrencyProfile | RateProfile | WavesProfile | RampProfile, Field(discriminator="kind")]
@@ -190,48 +172,3 @@ def profile_fields() -> list[ProfileField]:
         initial = info.examples[0] if info.examples else info.default
         fields.append(ProfileField(name, tuple(having), initial, choices(model, name)))
     return sorted(fields, key=lambda field: len(field.kinds))
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One request of a schedule. It leaves in its turn, `at_ms` after the start or later:
-
-    while fewer than `limit` others are under way, and with `barrier` only when none is.
-    """
-
-    prompt: int
-    at_ms: float
-    limit: int
-    barrier: bool = False
-
-
-def schedule(profile: LoadProfile, seed: int, prompts: int) -> Iterator[Planned]:
-    """All requests in order; without end for a profile that only time ends."""
-    order = _prompt_order(seed, prompts)
-    offsets = profile.offsets(seed)
-    for index in count() if profile.requests is None else range(profile.requests):
-        at_ms = next(offsets)
-        if profile.duration_s is not None and at_ms >= profile.duration_s * 1000:
-            return
-        yield Planned(next(order), at_ms, profile.limit(index), profile.barrier(index))
-
-
-def _prompt_order(seed: int, prompts: int) -> Iterator[int]:
-    """Passes over all prompts, each in another order."""
-    numbers = _random(seed)
-    while True:
-        order = list(range(prompts))
-        for last in range(prompts - 1, 0, -1):
-            other = next(numbers) % (last + 1)
-            order[last], order[other] = order[other], order[last]
-        yield from order
-
-
-def _random(seed: int) -> Iterator[int]:
-    """SplitMix64: 64-bit numbers that are the same in every release of Python and of the libraries."""
-    state = seed & MASK
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) & MASK
-        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
-        yield mixed ^ (mixed >> 31)

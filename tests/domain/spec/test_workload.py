@@ -11,12 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 from playground.domain.spec.load_profile import (
     ConcurrencyProfile,
     LoadProfile,
-    Planned,
     RampProfile,
     RateProfile,
     WavesProfile,
-    schedule,
 )
+from playground.domain.spec.schedule import Planned, schedule
 
 PROFILES = [
     ConcurrencyProfile(concurrency=4, requests=40),
@@ -28,7 +27,7 @@ PROFILES = [
 
 
 def made(profile: LoadProfile, seed: int = 0, prompts: int = 5) -> list[Planned]:
-    return list(islice(schedule(profile, seed, prompts), 1000))
+    return list(islice(schedule(profile.pace, seed, prompts), 1000))
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: f"{profile.kind}")
