@@ -49,7 +49,7 @@ async def measures(page: Page) -> list[str]:
     await expect(page.locator('[data-chart="speed_up"]:visible .points path').first).to_be_attached()
     await shot(page, "05-measuring")
     await expect(page.locator("#measure")).to_be_enabled(timeout=300_000)
-    await expect(page.locator(".headline").first).to_contain_text("6 rounds of 1 prompt")
+    await expect(page.locator(".headline").first).to_contain_text("6 rounds of one prompt")
     await expect(page.locator(".saved").first).to_contain_text("Saved in the history")
 
     # Both sides' figures in one table, over all rounds, each name with its definition; charts behind the sentence.
@@ -72,9 +72,17 @@ async def measures(page: Page) -> list[str]:
     return figures
 
 
-async def test_a_measurement(host: Host, preset: Preset, page_url: str, browser: Browser, tmp_path: Path) -> None:
+async def test_a_measurement(
+    host: Host,
+    preset: Preset,
+    page_url: str,
+    browser: Browser,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("playground.runs.measured.WARM_UP_PASSES", 2)
     poor = shuffled_copy(await embedded_model(), tmp_path / "shuffled")
-    run = host.comparison(with_speculation(preset, poor), shortened(preset)).run
+    run = host.comparison(with_speculation(preset, poor), shortened(preset, 16)).run
     run.status = "done"
     saved(host.history, run)
     errors: list[str] = []
@@ -92,7 +100,7 @@ async def test_a_measurement(host: Host, preset: Preset, page_url: str, browser:
     # The history shows exactly what was seen.
     await page.get_by_role("tab", name="History").click()
     await page.locator("#runs tbody tr").first.click()
-    await expect(page.locator(".headline:visible")).to_contain_text("rounds of 1 prompt")
+    await expect(page.locator(".headline:visible")).to_contain_text("rounds of one prompt")
     assert await table_of(page) == measured
     await unfold(page, "all-charts")
     await expect(page.locator('[data-chart="by_round"]:visible .scatterlayer .trace')).to_have_count(2)

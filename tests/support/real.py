@@ -65,9 +65,9 @@ def with_speculation(preset: Preset, model: str | Path) -> tuple[Side, ...]:
     return off, Side(label="draft", engine=EngineSettings.model_validate(drafted.model_dump()))
 
 
-def shortened(preset: Preset) -> Workload:
+def shortened(preset: Preset, tokens: int = 40) -> Workload:
     """Enough tokens for an acceptance rate: with a draft model each takes two forward passes."""
-    sampling = preset.workload.sampling.model_copy(update={"max_tokens": 40})
+    sampling = preset.workload.sampling.model_copy(update={"max_tokens": tokens})
     return preset.workload.model_copy(update={"sampling": sampling})
 
 
