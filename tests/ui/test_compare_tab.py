@@ -34,7 +34,7 @@ Page = dict[Any, Any]
 
 
 @pytest.fixture
-def tab(host: Host) -> CompareTab:
+def tab(host: Host, unserved: None) -> CompareTab:
     with gr.Blocks():
         return compare_tab.build(host, devices.machine())
 

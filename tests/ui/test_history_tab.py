@@ -29,6 +29,7 @@ from playground.ui.page import build
 from playground.ui.shared.form_origin import origin
 from playground.workers import Workers
 
+pytestmark = pytest.mark.usefixtures("unserved")
 REQUEST = gr.Request(headers={"accept-language": "en"})
 RESULTS = Path(__file__).parents[1] / "cases" / "results"
 

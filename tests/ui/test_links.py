@@ -49,6 +49,7 @@ async def changed_by(host: Host, name: str, *arguments: object) -> dict[str, Any
     return {getattr(part, "elem_id", None) or type(part).__name__: value for part, value in changed.items()}
 
 
+@pytest.mark.usefixtures("unserved")
 async def test_a_preset(host: Host) -> None:
     changed = await follow(host, preset="smollm2-draft")
     assert changed["Tabs"]["selected"] == "compare"
@@ -56,6 +57,7 @@ async def test_a_preset(host: Host) -> None:
     assert "There is no preset" in (await follow(host, preset="/etc/passwd"))["link-problem"]
 
 
+@pytest.mark.usefixtures("unserved")
 async def test_a_recording(host: Host) -> None:
     changed = await follow(host, recording="smollm2-ngram.race", present="1")
     assert changed["Tabs"]["selected"] == "compare"
@@ -68,6 +70,7 @@ async def test_a_recording(host: Host) -> None:
     assert "There is no recording" in (await follow(host, recording="<b>"))["link-problem"]
 
 
+@pytest.mark.usefixtures("unserved")
 async def test_a_run_that_has_ended_is_opened_or_its_settings_are(host: Host) -> None:
     saved(host.history, run("r1", prompt="Why?", status="done"))
     changed = await follow(host, run="r1")
@@ -81,6 +84,7 @@ async def test_a_run_that_has_ended_is_opened_or_its_settings_are(host: Host) ->
     assert changed["asked-prompt"] == "Why?"
 
 
+@pytest.mark.usefixtures("unserved")
 async def test_an_unknown_id_says_so(host: Host) -> None:
     for name in ("run", "sweep"):
         problem = (await follow(host, **{name: "<b>"}))["link-problem"]
@@ -88,7 +92,7 @@ async def test_an_unknown_id_says_so(host: Host) -> None:
         assert "<b>" not in problem
 
 
-@pytest.mark.usefixtures("fake_runtime")
+@pytest.mark.usefixtures("unserved")
 async def test_a_run_under_way_is_followed(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")

@@ -34,7 +34,7 @@ from playground.ui.sweep.actions import BadKnob, Sweeps
 from playground.ui.sweep.painter import progress
 from playground.ui.sweep.tab import SweepTab
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unserved")]
 
 PRESET = presets.load(presets.EMBEDDED)
 
