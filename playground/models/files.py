@@ -7,10 +7,9 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from playground.domain.fit.memory import MIB
-
 # The most that is read of one file; the largest tokenizers have half of that.
 MOST_MIB = 64
+MOST_BYTES = MOST_MIB * 1024**2
 
 
 def opened(file: Path) -> BinaryIO:
@@ -26,7 +25,7 @@ def opened(file: Path) -> BinaryIO:
 def content(file: Path) -> bytes:
     """The whole file. Raises ValueError for one that is no plain file, or too large, and OSError."""
     with opened(file) as stream:
-        whole = stream.read(MOST_MIB * MIB + 1)
-    if len(whole) > MOST_MIB * MIB:
+        whole = stream.read(MOST_BYTES + 1)
+    if len(whole) > MOST_BYTES:
         raise ValueError(f"{file.name}: more than {MOST_MIB} MiB")
     return whole

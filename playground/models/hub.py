@@ -24,10 +24,9 @@ import httpx
 from huggingface_hub import HfApi, constants, errors, hf_hub_download, snapshot_download
 
 from playground.domain.errors import ModelUnavailable
-from playground.domain.fit.memory import MIB
 
 from . import fetch_errors
-from .files import MOST_MIB
+from .files import MOST_BYTES
 from .folders import check_sha256
 
 CONNECT_S = 5
@@ -93,7 +92,7 @@ def _look(name: str, cache: Path, *, tokens: bool) -> dict[str, Any]:
     """Read a few small files, and the first bytes of each weight file: the folder of the former, and each tensor's
     name, type and shape (None: no safetensors files)."""
     # A file that is said to be small may be as large as the disk.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_MIB * MIB, MOST_MIB * MIB))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))
     folder = Path(hf_hub_download(name, "config.json", cache_dir=cache)).parent
     for file in TOKENIZER_FILES if tokens else ():
         # Some models lack some of them.

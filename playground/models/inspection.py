@@ -15,14 +15,14 @@ from typing import Any
 
 from playground.config import Config
 from playground.domain.errors import ModelUnavailable
-from playground.domain.fit.memory import MIB, Model
+from playground.domain.fit.memory import Model
 from playground.domain.fit.pair import Partner, Tokens
 from playground.domain.fit.shape import ModelShape
 from playground.domain.fit.weights import Tensor
 from playground.processes import ended_by_signal, run_json
 
 from .fetch import ROOT, hub_answer, hub_command, hub_is_off
-from .files import MOST_MIB, content, opened
+from .files import MOST_BYTES, MOST_MIB, content, opened
 from .folders import local_folder
 
 # Elements of one tensor; the largest layers of today have a thousandth of that. Dimensions; they have five.
@@ -98,7 +98,7 @@ def _header(file: Path) -> list[Tensor]:
     """A safetensors file begins with its header's length, 8 bytes, little-endian; then the header, as JSON."""
     with opened(file) as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
-        if length > MOST_MIB * MIB:
+        if length > MOST_BYTES:
             raise ValueError(f"{file.name}: not a safetensors file, or its header has more than {MOST_MIB} MiB")
         header = json.loads(stream.read(length))
     return [
