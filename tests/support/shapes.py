@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from playground.domain.fit.shape import ModelShape
+
 QWEN = {"model_type": "qwen2", "max_position_embeddings": 32_768, "torch_dtype": "bfloat16", "vocab_size": 152_064}
 QWEN |= {"use_sliding_window": False, "sliding_window": 131_072}
 
@@ -89,3 +91,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         quantization_config={"quant_method": "fp8", "weight_block_size": [128, 128]},
     ),
 }
+
+
+def sliding_layers(shape: ModelShape) -> int:
+    """How many layers keep only a window."""
+    return sum(cache.layers for cache in shape.caches if cache.window is not None)

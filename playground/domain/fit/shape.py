@@ -123,11 +123,6 @@ class ModelShape:
         return self.understood and not self.stateful and not bounded
 
     @property
-    def sliding_layers(self) -> int:
-        """How many layers keep only a window."""
-        return sum(cache.layers for cache in self.caches if cache.window is not None)
-
-    @property
     def parameters(self) -> int:
         """How many weights a decoder of this shape has, biases left out (less than 0.1%), as in Llama, Qwen,
         Mistral, Gemma and DeepSeek: embeddings, attention, gated MLP or experts, norms."""

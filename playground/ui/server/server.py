@@ -47,10 +47,6 @@ class Server:
         self._thread.start()
         self.url = _url(sockets[0])
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
-
     def close(self) -> None:
         """End the server, and every answer under way."""
         self._server.should_exit = True

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shapes import CONFIGS, decoder
+from support.shapes import CONFIGS, decoder, sliding_layers
 
 from playground.domain.fit.engine_fit import DeviceRoom, NeedOf, issues
 from playground.domain.fit.issue import FitIssue
@@ -109,24 +109,24 @@ def test_latent_attention_keeps_one_vector() -> None:
 def test_a_window_bounds_what_is_kept() -> None:
     mistral = shape("mistral-7b-v0.1")
     token = 2 * 32 * 8 * 128 * 2
-    assert mistral.sliding_layers == 32
+    assert sliding_layers(mistral) == 32
     assert kv_bytes(mistral, 4000, 2, batched=2048) == 4000 * token
     assert kv_bytes(mistral, 32_768, 2, batched=2048) == (4096 - 1 + 2048) * token
 
 
 def test_some_layers_have_a_window() -> None:
     """Gemma 2 alternates; of Gemma 3's layers each sixth sees everything: 10 of 62."""
-    assert shape("gemma2-9b").sliding_layers == 21
+    assert sliding_layers(shape("gemma2-9b")) == 21
     gemma = shape("gemma3-27b")
-    assert (gemma.sliding_layers, gemma.multimodal) == (52, True)
+    assert (sliding_layers(gemma), gemma.multimodal) == (52, True)
     layer = 2 * 16 * 128 * 2
     assert kv_bytes(gemma, 100_000, 2, batched=2048) == layer * (10 * 100_000 + 52 * (1024 - 1 + 2048))
 
 
 def test_a_window_that_is_switched_off_is_none() -> None:
-    assert shape("7b").sliding_layers == 0
+    assert sliding_layers(shape("7b")) == 0
     kinds = ["sliding_attention", "full_attention"] * 14
-    assert shape("7b", use_sliding_window=True, layer_types=kinds).sliding_layers == 14
+    assert sliding_layers(shape("7b", use_sliding_window=True, layer_types=kinds)) == 14
 
 
 @pytest.mark.parametrize(

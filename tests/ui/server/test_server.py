@@ -215,5 +215,5 @@ def test_an_open_page_does_not_keep_the_server_from_closing(
         with pytest.raises(httpx.TransportError):
             for _ in lines:
                 pass
-    assert not server.is_running
+    assert not server._thread.is_alive()
     assert caplog.text == ""
