@@ -155,10 +155,10 @@ class Pool:
                     await stack.enter_async_context(turns[gpu])
                 await engine.start(self._config.start_timeout_s, lambda stage: on_stage(index, stage))
         except EngineFailed as failure:
-            del self._engines[request.name]
+            self._engines.pop(request.name, None)
             return failure
         except BaseException:
-            del self._engines[request.name]
+            self._engines.pop(request.name, None)
             raise
         return engine
 

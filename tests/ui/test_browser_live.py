@@ -15,6 +15,10 @@ from playground.i18n import Locale, say
 pytestmark = pytest.mark.browser
 # They take longer than the pages need to open: the race ends when it is stopped.
 TOKENS, RATE = 2000, 10
+# Whether the sentence that answers a press was ever on the page.
+NOTICE = """() => new MutationObserver(() => {
+  window.noticed ||= document.querySelector('#message .waiting')?.offsetHeight > 0;
+}).observe(document.body, {childList: true, subtree: true})"""
 
 
 @pytest.fixture
@@ -49,8 +53,10 @@ async def test_pages_follow_one_race(url: str, browser: Browser) -> None:
     first = await opened(browser, url, errors)
     await first.get_by_text("Sampling, system prompt and earlier turns").click()
     await fill(first.get_by_label("Output tokens, at most"), str(TOKENS))
+    await first.evaluate(NOTICE)
     await first.locator("#race").click()
     await shows_tokens(first, 10)
+    assert await first.evaluate("window.noticed"), "a press is answered at once"
     second = await opened(browser, url, errors, locale="zh-CN")
     third = await opened(browser, url, errors)
     for page in (second, third):

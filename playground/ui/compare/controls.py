@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -12,7 +13,7 @@ import gradio as gr
 
 from playground.domain.errors import HostBusy, PlaygroundError, WorkFailed
 from playground.domain.record.run import Mode
-from playground.i18n import Locale, say
+from playground.i18n import LOCALES, Locale, say
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.live import follower
@@ -24,6 +25,11 @@ from playground.workers import FORMS
 Reader = Callable[[Mapping[Any, Any], Mode], Comparison]
 # An error and the page's values -> the field that the error is about, if that is known.
 Locator = Callable[[PlaygroundError, Mapping[Any, Any]], message.FieldPlace | None]
+# What stands below a button as soon as it is pressed.
+TEXTS = {
+    locale: f'<p role="status" class="waiting">{escape(say("race.asking", locale))}</p>' for locale in LOCALES
+}
+WAITING = f"() => ({json.dumps(TEXTS)})[document.querySelector('[data-locale]')?.dataset.locale ?? 'en']"
 
 
 @dataclass
@@ -69,21 +75,15 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
     runs = Runs(controls, host, read, locate)
     started = followed_parts(controls)
     ended = [controls.race, controls.measure, controls.stop, controls.stop_engines, controls.kept]
+    at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
     for button, handler in (
         (controls.race, runs.race),
         (controls.measure, runs.measure),
         (controls.wait, runs.queue),
     ):
         # The page itself shows at once that it waits: before the first run the runtime is asked, which takes long.
-        button.click(
-            handler,
-            inputs,
-            started,
-            show_progress="minimal",
-            show_progress_on=controls.message,
-            concurrency_limit=None,
-        )
-    at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
+        button.click(None, None, controls.message, js=WAITING, **at_once)
+        button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
     controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)
     controls.stop.click(runs.stop, controls.run_id, None, **at_once)
     controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
