@@ -17,6 +17,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playground import private_files
 from playground.domain.limits import DEFAULTS
@@ -35,6 +36,8 @@ GUARD = Path(__file__).with_name("guard.py")
 HELPER_GRACE_S = 1.0
 # For the driver to report what arrived once it was stopped.
 DRIVER_GRACE_S = 3.0
+# For a command on another machine to end its engines and report once it was stopped.
+REMOTE_GRACE_S = 20.0
 LINE_LIMIT = 32 * 1024 * 1024
 POLL_S = 0.02
 # For what killed guards left: a process that was killed and is not reaped stays in its session.
@@ -322,6 +325,65 @@ class DriverProcess:
     def _kill(self) -> None:
         if self._process.returncode is None:
             self._process.kill()
+
+
+async def piped(
+    command: str, text: str, stopping: asyncio.Event, within_s: float, most_bytes: int
+) -> tuple[int, str, str]:
+    """Give a shell's command this text, and return its exit code, output and errors.
+
+    Its standard input stays open, since its end asks the command to stop: it ends with this process, once
+    `stopping` is set, and after `within_s` seconds. A command that does not then stop soon is killed with its
+    group. Raises TimeoutError, and ValueError for an output of more bytes.
+    """
+    process = await asyncio.create_subprocess_shell(
+        command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        process.stdin.write(text.encode())
+        reading = asyncio.gather(_all_of(process.stdout, most_bytes), _last_of(process.stderr), process.wait())
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            either: list[asyncio.Future[Any]] = [reading, stopped]
+            await asyncio.wait(either, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            in_time = reading.done() or stopping.is_set()
+            process.stdin.close()
+            output, errors, code = await asyncio.wait_for(reading, REMOTE_GRACE_S)
+        finally:
+            stopped.cancel()
+        if not in_time:
+            raise TimeoutError
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            # All that the shell started is in its group.
+            os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.shield(process.wait())
+    return code, output.decode(errors="replace"), errors.decode(errors="replace")
+
+
+async def _all_of(stream: asyncio.StreamReader, most_bytes: int) -> bytes:
+    content = bytearray()
+    while block := await stream.read(1 << 16):
+        content += block
+        if len(content) > most_bytes:
+            raise ValueError(most_bytes)
+    return bytes(content)
+
+
+async def _last_of(stream: asyncio.StreamReader) -> bytes:
+    """The last kilobytes, while all is read."""
+    content = b""
+    while block := await stream.read(1 << 16):
+        content = (content + block)[-4096:]
+    return content
 
 
 def run_json(

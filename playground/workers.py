@@ -7,7 +7,7 @@ import asyncio
 import contextvars
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -25,6 +25,17 @@ def abandoned() -> bool:
     """Whether nobody waits any more for the job that asks this. A long job asks now and then, and gives up."""
     future = _current.get()
     return future is not None and future.cancelled()
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do all of it at once, and return what each returns. If one raises, the others are cancelled, and it is
+    raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [task.result() for task in tasks]
 
 
 class Workers:

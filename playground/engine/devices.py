@@ -119,6 +119,18 @@ def machine() -> Machine:
     )
 
 
+def identity() -> dict[str, object]:
+    """Which machine this is, and which GPUs are in it, where points of several are kept beside each other."""
+    nvml, uuids = opened(), list[str]()
+    if nvml is not None:
+        try:
+            handles = map(nvml.nvmlDeviceGetHandleByIndex, _visible(nvml.nvmlDeviceGetCount()))
+            uuids = [_text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+        except nvml.NVMLError:
+            logger.exception("NVML knows of GPUs but can't name them")
+    return {"node": platform.node() or "-", **({"gpu_uuids": uuids} if uuids else {})}
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """0,1,2,5 -> "0-2,5"."""
     groups: list[list[int]] = []

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 
 import filelock
@@ -27,6 +28,7 @@ from playground.store import WRITERS, History
 from playground.workers import FORMS
 
 from .comparison import Comparison
+from .elsewhere.place import Place
 from .expected import Expected, expected
 from .sweep import SweepRun, estimate
 
@@ -168,9 +170,11 @@ class Host:
         comparison.check()
         return comparison
 
-    def sweep_run(self, sweep: Sweep) -> SweepRun:
-        """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet."""
-        run = SweepRun(self.config, self.pool, self.history, sweep, self._device(sweep), self._show)
+    def sweep_run(self, sweep: Sweep, places: Sequence[Place] = ()) -> SweepRun:
+        """A sweep, or what is left of one; checked against what this host allows. Nothing has started yet.
+        `places`: where to measure it instead of here."""
+        device = "cuda" if places else self._device(sweep)
+        run = SweepRun(self.config, self.pool, self.history, sweep, device, self._show, places)
         run.check()
         return run
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from statistics import fmean, median
 from typing import ParamSpec
@@ -30,9 +30,11 @@ from playground.engine import devices
 from playground.engine.pool import Pool
 from playground.prompts import PromptSet
 from playground.store import WRITERS, History
-from playground.workers import RUNS
+from playground.workers import RUNS, together
 
 from .comparison import Comparison, new_run_id
+from .elsewhere.comparison import ComparisonElsewhere
+from .elsewhere.place import Place
 from .expected import earlier_round, earlier_starts
 from .failure import as_message
 from .saving import not_saved
@@ -41,6 +43,8 @@ from .sides import placement
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
+# How often a point that a place lost is taken again; after how many lost in a row a place is used no more.
+MOST_RETRIES, MOST_STRIKES = 2, 2
 
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
@@ -91,7 +95,8 @@ def order_of(sweep: Sweep) -> Grid | Search:
 
 class SweepRun:
     """Measures the remaining points. `current` is the comparison of the point under way, or of the last one until
-    the next begins; `begun` is called with each as it begins."""
+    the next begins; `begun` is called with each as it begins. `places`: where to measure them instead of here, one
+    at a time each; a search, which learns from each point before it takes the next, uses the first of them."""
 
     def __init__(
         self,
@@ -101,6 +106,7 @@ class SweepRun:
         sweep: Sweep,
         device: str,
         begun: Callable[[Comparison], None],
+        places: Sequence[Place] = (),
     ) -> None:
         self.sweep = sweep
         self.current: Comparison | None = None
@@ -119,6 +125,14 @@ class SweepRun:
         self._files: dict[str, PromptSet] = {}
         self._deadline = float("inf")
         self._stopping = False
+        # None: here.
+        self._places: list[Place | None] = [*places] or [None]
+        self._under_way = set[Comparison]()
+        # Points to be taken once more, with the place that lost them; how often each was lost, by its number; how
+        # many each place lost in a row, by its name.
+        self._lost: list[tuple[Point, Place]] = []
+        self._losses: Counter[int] = Counter()
+        self._strikes: Counter[str] = Counter()
         self._running: Counter[EngineSettings] = Counter()
         self._start_s: list[float] = []
         self._point_s: list[float] = []
@@ -154,15 +168,17 @@ class SweepRun:
             self._comparison(point, point.case.measurement).check()
 
     def check_runtimes(self) -> None:
-        """Raises InvalidInput for what a point's runtime lacks. Blocking: probes each runtime."""
+        """Raises InvalidInput for what a point's runtime lacks here. Blocking: probes each runtime."""
+        if self._places != [None]:
+            return
         sides = [(side.label, side.engine) for point in self._order.candidates for side in point.case.sides]
         placement.check_runtimes(self._config, sides)
 
     def stop(self) -> None:
         """End it now; what was measured is kept, and the sweep can be resumed later."""
         self._stopping = True
-        if self.current is not None:
-            self.current.stop()
+        for comparison in self._under_way:
+            comparison.stop()
 
     def refuse(self, error: Exception) -> None:
         """End it before it ran, most likely because another run is using the engines."""
@@ -176,25 +192,15 @@ class SweepRun:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await self._tried(self._take_up)
-            while not self._stopping:
-                point = await RUNS.run(self._order.take, self._running)
-                if point is None and self._again():
-                    continue
-                if point is None:
+            while not self._stopping and self._places:
+                taken = await together(self._take_from(place) for place in self._in_use)
+                if not self._lost and not (all(taken) and self._again()):
                     break
-                self._open.add(point.number)
-                if self._stopping:
-                    break
-                share_s = self._share_s(point)
-                # Engines are not started for fewer rounds than give an interval.
-                if share_s < max(LEAST_ROUNDS_S, MIN_ROUNDS * min(self._round_s, default=0.0)):
-                    break
-                await self._measure(point, share_s)
             complete = not self._order.most and not self._open
             short = sum(map(self.sweep.cut_short, self.sweep.points))
             if complete and short:
                 self.sweep.problem = Message("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
-            elif self._open and not self._stopping:
+            elif self._open and not self._stopping and self._places:
                 self.sweep.problem = Message("sweep.budget_spent", {"left": self.sweep.remaining})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
@@ -205,6 +211,56 @@ class SweepRun:
             self.sweep.problem = as_message(error, self.sweep.id)
         finally:
             await asyncio.shield(self._finish(status))
+
+    @property
+    def _in_use(self) -> list[Place | None]:
+        return self._places[:1] if self.sweep.plan.search else self._places[:]
+
+    async def _take_from(self, place: Place | None) -> bool:
+        """Measure points at the place until none is left to take (True), or for another reason."""
+        while not self._stopping and place in self._places:
+            point = self._lost_elsewhere(place) or await RUNS.run(self._order.take, self._running)
+            if point is None:
+                return True
+            self._open.add(point.number)
+            if self._stopping:
+                break
+            share_s = self._share_s(point)
+            # Engines are not started for fewer rounds than give an interval.
+            if share_s < max(LEAST_ROUNDS_S, MIN_ROUNDS * min(self._round_s, default=0.0)):
+                break
+            await self._measure(point, share_s, place)
+        return False
+
+    def _lost_elsewhere(self, place: Place | None) -> Point | None:
+        """A point that another place lost; one that this place lost if there is no other."""
+        for index, (point, loser) in enumerate(self._lost):
+            if loser is not place or len(self._in_use) == 1:
+                del self._lost[index]
+                return point
+        return None
+
+    async def _came(self, comparison: ComparisonElsewhere, point: Point) -> bool:
+        """Keep what came from elsewhere; False if nothing came, and the point is open as it was."""
+        if comparison.lost and (self._stopping or self._lose(point, comparison.place, comparison.run.problem)):
+            return False
+        if not comparison.lost:
+            self._strikes[comparison.place.name] = 0
+        await comparison.keep()
+        return True
+
+    def _lose(self, point: Point, place: Place, problem: Message | None) -> bool:
+        """Note that the place brought no result; whether the point is to be taken once more."""
+        self._strikes[place.name] += 1
+        if self._strikes[place.name] >= MOST_STRIKES and place in self._places:
+            self._places.remove(place)
+            if not self._places:
+                self.sweep.problem = Message("elsewhere.none_left", {"cause": problem})
+        self._losses[point.number] += 1
+        again = self._losses[point.number] <= MOST_RETRIES
+        if again:
+            self._lost.append((point, place))
+        return again
 
     def _take_up(self) -> None:
         """Take over what another process measured of this sweep since it was read."""
@@ -248,7 +304,7 @@ class SweepRun:
         """Seconds for this point's rounds, so that as many points as are worth measuring fit into the budget."""
         starting = engine_starts([point], self._running) * self._each_start_s
         left_s = self._deadline - time.monotonic() - starting
-        ahead = self._order.most
+        ahead = -(-self._order.most // len(self._in_use))
         start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
         least_s = worth_s(fmean(self._round_s) if self._round_s else None)
         return fitting(self.sweep.plan, left_s, 1 + ahead, start_s, least_s)[1]
@@ -261,18 +317,26 @@ class SweepRun:
         """Seconds that the engine starts of the points not yet taken will take, if these engines run before."""
         return self._order.starts(running) * self._each_start_s
 
-    async def _measure(self, point: Point, share_s: float) -> None:
+    async def _measure(self, point: Point, share_s: float, place: Place | None) -> None:
         record = self.sweep.points[point.number]
         before = record.run if record.settled else None
         measurement = self._measurement(point.case.measurement, record, share_s)
         began = time.monotonic()
-        self.current = self._comparison(point, measurement)
-        record.run = self.current.run
-        self._running = engines_of(point.case)
-        self._begun(self.current)
-        self.current.check()
-        ran = self.current.run
-        await self.current.execute()
+        self.current = comparison = self._comparison(point, measurement, place)
+        record.run = ran = comparison.run
+        if place is None:
+            # Elsewhere none goes on running.
+            self._running = engines_of(point.case)
+        self._begun(comparison)
+        comparison.check()
+        self._under_way.add(comparison)
+        try:
+            await comparison.execute()
+        finally:
+            self._under_way.discard(comparison)
+        if isinstance(comparison, ComparisonElsewhere) and not await self._came(comparison, point):
+            record.run = before
+            return
         # Another turn that failed, was broken off, or completed fewer rounds does not replace the earlier result.
         better = before is None or (ran.status == "done" and whole_rounds(ran) >= whole_rounds(before))
         if not better:
@@ -281,19 +345,20 @@ class SweepRun:
                 self._failed_again.add(point.number)
         if ran.status == "failed" or (better and record.settled):
             self._open.discard(point.number)
-        if self.current.unsaved:
+        if comparison.unsaved:
             self._unsaved_runs.append(ran)
         else:
             await self._tried(self._history.save_point, self.sweep.id, record)
         if self.sweep.measured(record):
             await RUNS.run(self._order.learn, record)
-        started, waited_s = (
-            sum(side.ready_after_s is not None for side in ran.sides),
-            self.current.live.starts_s or 0.0,
-        )
+        self._learn_times(comparison, time.monotonic() - began)
+
+    def _learn_times(self, comparison: Comparison, took_s: float) -> None:
+        ran, waited_s = comparison.run, comparison.live.starts_s or 0.0
+        started = sum(side.ready_after_s is not None for side in ran.sides)
         # Engines that start side by side share the wait.
         self._start_s += [waited_s / max(1, started)] * started
-        self._point_s.append(time.monotonic() - began - waited_s)
+        self._point_s.append(took_s - waited_s)
         if (round_s := round_seconds(ran)) is not None:
             self._round_s.append(round_s)
 
@@ -313,8 +378,12 @@ class SweepRun:
                 }
         return planned.model_copy(update=changes)
 
-    def _comparison(self, point: Point, measurement: Measurement) -> Comparison:
+    def _comparison(self, point: Point, measurement: Measurement, place: Place | None = None) -> Comparison:
         case = point.case
+        if place is not None:
+            case = case.model_copy(update={"measurement": measurement})
+            ours = (self._config, self._pool, self._history)
+            return ComparisonElsewhere(place, *ours, case, self.sweep.preset, self.sweep.id)
         return Comparison(
             self._config,
             self._pool,

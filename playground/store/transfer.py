@@ -3,6 +3,7 @@ imported: such a value, or another tool's results."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,15 @@ def import_file(history: History, text: str, name: str) -> list[str]:
         if isinstance(record, Sweep):
             history.finish_sweep(record)
     return [record.id for record in new]
+
+
+def record_of(text: str, name: str) -> Run | Sweep:
+    """What one such document holds. Raises InvalidInput, which names the file, for anything else."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("import.not_ours", file=name, detail=str(error)[:LONGEST_DETAIL]) from error
+    return _ours(document if isinstance(document, dict) else {}, name)
 
 
 def _records(text: str, name: str) -> list[Run | Sweep]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import json
+import os
 import signal
 import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TextIO
 
 from playground.config import Config
@@ -15,10 +23,13 @@ from playground.domain.spec.case import Case
 from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
+from playground.engine import devices
 from playground.i18n import say, say_message
+from playground.processes import LINE_LIMIT
 from playground.report import expected
 from playground.report.documents.comparison import compare_document
 from playground.report.documents.side_by_side import side_by_side_document
+from playground.report.exports.files import exported
 from playground.report.side_by_side import SideBySide
 from playground.runs.comparison import Comparison
 from playground.runs.expected import Expected
@@ -27,7 +38,7 @@ from playground.runs.sides.off_same_path import off_same_path
 
 from ..console import print_run, print_side_by_side, round_lines
 from ..preset import preset_of
-from ..streams import print_json
+from ..streams import opened, print_json
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +47,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("preset", nargs="?", help=say("cli.preset"))
     what.add_argument("--from-run", metavar="ID", help=say("cli.from_run"))
+    what.add_argument("--case", metavar="FILE", help=say("cli.case"))
     prompts = parser.add_mutually_exclusive_group()
     prompts.add_argument("--prompt", help=say("cli.prompt"))
     prompts.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
@@ -50,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = Config.from_environment()
     if arguments.from_run is not None:
         return _repeat(config, arguments)
+    if arguments.case is not None:
+        return _for_another(config, arguments)
     preset = preset_of(arguments.preset, config.limits)
     workload, measurement = preset.workload, preset.measurement if arguments.mode == "measured" else None
     if arguments.prompt is not None:
@@ -80,6 +94,38 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if record.status in ("done", "stopped") else 1
 
 
+def _for_another(config: Config, arguments: argparse.Namespace) -> int:
+    """Measure one case for whoever keeps the history, and print all that it would keep."""
+    # Several may run on one machine, and share a home with whoever sent them.
+    with opened(arguments.case) as (name, file), tempfile.TemporaryDirectory(prefix="pg") as folder:
+        try:
+            values = json.loads(file.readline(LINE_LIMIT))
+        except ValueError as error:
+            raise InvalidInput("text.no_text", file=name, line=1) from error
+        case = validate(Case, values, where=name)
+        host = Host(replace(config, state=Path(folder) / "state", db=Path(folder) / "history.db"))
+        comparison = host.comparison(case.sides, case.workload, case.measurement)
+        lifeline = file.fileno() if name == "-" else None
+        record = asyncio.run(_run_comparison(host, comparison, quiet=arguments.json, lifeline=lifeline))
+    record.machine = record.machine and {**record.machine, **devices.identity()}
+    text = exported(record, "json")
+    print(text, end="") if arguments.json else print_run(record)
+    return 0 if record.status in ("done", "stopped") else 1
+
+
+def _stop_with(lifeline: int, stop: Callable[[], None]) -> None:
+    """Stop once this file ends: whoever sent the case is gone, or has asked for it."""
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        while os.read(lifeline, 4096):
+            pass
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(stop)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def _print_plan(expectation: Expected, comparison: Comparison, file: TextIO | None = None) -> None:
     print(say_message(expected.start_sentence(expectation)), file=file)
     if comparison.run.measurement is not None:
@@ -100,13 +146,15 @@ def _repeat(config: Config, arguments: argparse.Namespace) -> int:
     return 0 if record.status in ("done", "stopped") else 1
 
 
-async def _run_comparison(host: Host, comparison: Comparison, quiet: bool) -> Run:
+async def _run_comparison(host: Host, comparison: Comparison, quiet: bool, *, lifeline: int | None = None) -> Run:
     host.tidy_up()
     host.open()
     try:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, comparison.stop)
+        if lifeline is not None:
+            _stop_with(lifeline, comparison.stop)
         await host.start(comparison, where=say("host.command_line"))
         await _follow(comparison, quiet)
         if comparison.run.problem is not None:

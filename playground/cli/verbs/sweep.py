@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput
@@ -21,6 +22,8 @@ from playground.i18n import say, say_message
 from playground.report.deploy import snippets
 from playground.report.sweep import conclusions_of, plan_document, plan_sentences, sweep_document
 from playground.report.sweep.table import point_line
+from playground.runs.elsewhere.command import CommandPlace
+from playground.runs.elsewhere.place import Place
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun, new_sweep
 from playground.workers import FORMS
@@ -43,6 +46,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep.add_argument("--resume", metavar="ID", help=say("cli.resume"))
     sweep.add_argument("--schedule", metavar="ID", help=say("cli.schedule"))
     sweep.add_argument("--plan", action="store_true", help=say("cli.plan"))
+    sweep.add_argument(
+        "--on", nargs=2, action="append", default=[], metavar=("command", "TEMPLATE"), help=say("cli.on")
+    )
     sweep.add_argument("--json", action="store_true", help=say("cli.json"))
     sweep.set_defaults(verb=run)
 
@@ -59,16 +65,27 @@ def _minutes(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     host = Host(Config.from_environment())
+    places = _places(arguments)
     sweep = _sweep(host, arguments)
     if arguments.plan:
         # A sweep that can't run has no plan.
-        host.sweep_run(sweep)
+        host.sweep_run(sweep, places)
         estimate = host.estimate(sweep)
         print_json(plan_document(estimate)) if arguments.json else _print_plan(estimate)
         return 0
-    asyncio.run(_measured(host, sweep, quiet=arguments.json))
+    asyncio.run(_measured(host, sweep, places, quiet=arguments.json))
     show(host.config, sweep, as_json=arguments.json)
     return 0 if sweep.status in ("done", "stopped") else 1
+
+
+def _places(arguments: argparse.Namespace) -> list[Place]:
+    """Where to measure; none: here."""
+    places = list[Place]()
+    for kind, template in arguments.on:
+        if kind != "command":
+            raise InvalidInput("elsewhere.unknown", kind=kind)
+        places.append(CommandPlace(template))
+    return places
 
 
 def show(config: Config, sweep: Sweep, *, as_json: bool) -> None:
@@ -142,11 +159,11 @@ def _print_plan(estimate: Estimate) -> None:
         print(say_message(sentence))
 
 
-async def _measured(host: Host, sweep: Sweep, quiet: bool) -> None:
+async def _measured(host: Host, sweep: Sweep, places: Sequence[Place], quiet: bool) -> None:
     host.tidy_up()
     host.open()
     try:
-        sweep_run = await FORMS.run(host.sweep_run, sweep)
+        sweep_run = await FORMS.run(host.sweep_run, sweep, places)
         if not quiet:
             for sentence in plan_sentences(await FORMS.run(host.estimate, sweep)):
                 print(say_message(sentence), file=sys.stderr)

@@ -72,6 +72,10 @@ class MachineDocument(TypedDict):
     driver: NotRequired[str]
     """Of the GPUs."""
     system: str
+    node: NotRequired[str]
+    """The machine's name, where another one asked for the run."""
+    gpu_uuids: NotRequired[list[str]]
+    """In the order of `gpus`; with `node` only."""
 
 
 class NoMachineDocument(TypedDict):

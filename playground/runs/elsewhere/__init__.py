@@ -1,0 +1,1 @@
+"""Comparisons that another machine measures, while this one keeps plan, progress and history."""
