@@ -46,8 +46,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
         [side] = run.sides
         assert run.measurement is not None
         yield from _flat("measurement", {"profile": run.measurement.profile.model_dump(mode="json")})
-        fields = {"label": side.label, "model": side.settings.target, "runtime_version": side.runtime_version}
-        yield from _flat("A", {**fields, "placement": side.placement})
+        fields = {"label": side.label, "target": side.settings.target, "runtime_version": side.runtime_version}
+        yield from _flat("A", fields)
         return
     yield from _flat("workload", run.workload.model_dump(mode="json"))
     if run.measurement is not None:

@@ -59,7 +59,10 @@ def listed(machine: Machine, results: Results, locale: Locale) -> str:
         ("gallery.gpu_only", [_offer(preset, {}, locale, able=False) for preset in unable]),
     ]
     close = f'<button type="button" class="close" aria-label="{escape(say("gallery.close", locale))}">✕</button>'
-    return close + "".join(_section(say(title, locale), items) for title, items in sections if items)
+    folded = {"gallery.gpu_only"} if not machine.gpus else set[str]()
+    return close + "".join(
+        _section(say(title, locale), items, folded=title in folded) for title, items in sections if items
+    )
 
 
 def _read(name: str) -> Preset | None:
@@ -78,8 +81,10 @@ def _of_preset(preset: Preset) -> list[str]:
     return []
 
 
-def _section(title: str, items: Sequence[str]) -> str:
-    return f"<section><h3>{escape(title)}</h3><ul>{''.join(items)}</ul></section>"
+def _section(title: str, items: Sequence[str], *, folded: bool) -> str:
+    head, rest = f"<h3>{escape(title)} ({len(items)})</h3>", f"<ul>{''.join(items)}</ul>"
+    inner = f"<details><summary>{head}</summary>{rest}</details>" if folded else head + rest
+    return f"<section>{inner}</section>"
 
 
 def _offer(preset: Preset, results: Results, locale: Locale, *, able: bool = True) -> str:

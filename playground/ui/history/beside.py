@@ -7,7 +7,7 @@ from html import escape
 
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
-from playground.i18n import Locale, say
+from playground.i18n import Locale, say, table
 from playground.report.charts import Chart, overlaid, svg
 from playground.report.side_by_side import SideBySide
 from playground.report.side_by_side import text as texts
@@ -60,7 +60,10 @@ def _in_words(key: str, locale: Locale) -> str:
     group, _, name = key.partition(".")
     words = texts.name_of(name, locale)
     if len(group) > 1:
-        return words if group == "machine" else key
+        # The form's own names, where it has them.
+        last = key.rpartition(".")[2]
+        form = next((f"{part}.{last}" for part in ("measure", "ui") if f"{part}.{last}" in table()), None)
+        return words if group == "machine" or words != name else say(form, locale) if form else key
     return f"{group} · {name_of(name, locale) if words == name else words}"
 
 
