@@ -9,7 +9,7 @@ from playground.domain.spec.workload import Objective
 from playground.domain.stats.repetition import Change
 from playground.domain.stats.verdicts import LOWER_IS_BETTER
 from playground.i18n import Locale, say, say_message, table
-from playground.report.figures import milliseconds, number, percent
+from playground.report.figures import number, percent
 from playground.report.side_by_side import ComparedRatio, Row, SideBySide
 
 Table = tuple[list[str], list[list[str]]]
@@ -115,11 +115,15 @@ def _cells(row: Row, locale: Locale) -> list[str]:
     labels = dict.fromkeys(label for label in row.labels if label)
     name = say("beside.speed_up" if row.figure == "speed_up" else f"figure.{row.figure}", locale)
     text = {"acceptance_rate": percent, "speed_up": _times}.get(row.figure, number)
-    text = milliseconds if row.figure.endswith("_ms") else text
-    cells = [f"{' / '.join(labels)}: {name}", text(row.values[0])]
+    unit = " ms" if row.figure.endswith("_ms") else ""
+    cells = [f"{' / '.join(labels)}: {name}", _with_unit(text(row.values[0]), unit)]
     for value, ratio in zip(row.values[1:], row.ratios, strict=True):
-        cells += [text(value), _ratio(ratio)]
+        cells += [_with_unit(text(value), unit), _ratio(ratio)]
     return cells
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return text if text == "-" else text + unit
 
 
 def _times(value: float | None) -> str:

@@ -10,16 +10,24 @@ from urllib.parse import urlencode
 from playground import presets
 from playground.domain.errors import PlaygroundError
 from playground.domain.stats.headline import Headline
+from playground.domain.stats.verdicts import Outcome
 from playground.engine.devices import Machine
 from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
 from playground.report import recordings
 from playground.report.answer.html import ratio_text
-from playground.report.answer.text import VERDICTS, result_text
+from playground.report.answer.text import result_text
 from playground.ui.shared.message import notes_html
 
 # By preset: the id of the last run or sweep of this machine, and what came out.
 Results = Mapping[str, tuple[str, Headline]]
+# What stands behind the ratio of speeds.
+WORDS: dict[Outcome | None, str] = {
+    "faster": "gallery.as_fast",
+    "slower": "gallery.as_fast",
+    "no clear difference": "hist.no_clear_difference",
+    None: "gallery.unsure",
+}
 
 
 def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> str:
@@ -122,7 +130,8 @@ def _recording(name: str, locale: Locale, kind: str = "") -> str:
     source = {"recording": name}
     if recordings.kind_of(name) == "race":
         return _link(source, escape(f"▶ {say('gallery.race', locale)}"), f"watch {kind}".strip())
-    return _figure(_machine(name), recordings.headline_of(recordings.load(name)), source, locale)
+    measured = say("gallery.measured_on", locale, machine=_machine(name))
+    return _figure(measured, recordings.headline_of(recordings.load(name)), source, locale)
 
 
 def _machine(name: str) -> str:
@@ -133,9 +142,7 @@ def _figure(where: str, headline: Headline, query: Mapping[str, str], locale: Lo
     """The result as a small number and a word, with all of it as a hint."""
     text = escape(say("race.mode_sweep", locale))
     if headline.speed_up is not None:
-        word = (
-            say("gallery.unsure", locale) if headline.verdict is None else say(VERDICTS[headline.verdict], locale)
-        )
+        word = say(WORDS[headline.verdict], locale)
         text = f"<b>{ratio_text(headline.speed_up)}</b> {escape(word)}"
     return _link(query, f"{escape(where)}: {text}", "figure", result_text(headline, locale))
 
