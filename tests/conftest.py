@@ -93,6 +93,13 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "config.json").write_text("{}")
 
 
+@pytest.fixture
+def unserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For pages whose handlers are called and which nobody serves. Gradio makes a web application twice while it
+    builds a page, which takes most of that time."""
+    monkeypatch.setattr("gradio.routes.App.create_app", lambda *_, **__: None)
+
+
 @pytest_asyncio.fixture
 async def host(config: Config, fake_runtime: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
     # What stands in for an engine is warm from the start.

@@ -249,7 +249,7 @@ async def test_a_preset_on_the_command_line(tmp_path: Path) -> None:
     ],
     ids=["attached", "own"],
 )
-def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
+def test_the_form_gives_back_what_it_shows(config: Config, unserved: None, side: Side) -> None:
     with gr.Blocks():
         made = side_form.build(config, 0, OWN, True)
     shown = side_form.updates(made, side)
@@ -263,7 +263,7 @@ def test_the_form_gives_back_what_it_shows(config: Config, side: Side) -> None:
     )
 
 
-def test_the_form_says_what_is_no_address(config: Config) -> None:
+def test_the_form_says_what_is_no_address(config: Config, unserved: None) -> None:
     with gr.Blocks():
         made = side_form.build(config, 0, OWN, True)
     fields = made.fields

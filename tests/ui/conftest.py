@@ -29,10 +29,3 @@ def stand_in_app() -> Iterator[App]:
 async def browser() -> AsyncIterator[Browser]:
     async with chromium() as launched:
         yield launched
-
-
-@pytest.fixture
-def unserved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For pages whose handlers are called and which nobody serves. Gradio makes a web application twice while it
-    builds a page, which takes most of that time."""
-    monkeypatch.setattr("gradio.routes.App.create_app", lambda *_, **__: None)

@@ -30,6 +30,8 @@ from playground.ui.compare import side_form
 from playground.ui.compare.remedies import edits
 from playground.ui.shared import view
 
+pytestmark = pytest.mark.usefixtures("unserved")
+
 DRAFTED = EngineSettings(
     target="t",
     speculation=DraftModel(model="d", num_speculative_tokens=3, max_model_len=100),
