@@ -122,7 +122,7 @@ class Endpoint:
         limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
         return httpx.AsyncClient(
             base_url=self.url,
-            transport=_Bounded(uds=self.uds, limits=limits),
+            transport=_Bounded(uds=self.uds, limits=limits, verify=self.tls),
             headers={**self.headers, "Accept-Encoding": "identity"},
             timeout=httpx.Timeout(timeout_s, pool=None),
             trust_env=False,
