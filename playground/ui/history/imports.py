@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import gradio as gr
 
@@ -35,19 +36,22 @@ def wire(
     """Connect the event: what the file holds is added and listed. `note`, which is one of `lines`, says how
     many, or what is wrong."""
 
-    def add(path: object) -> int:
+    def add(path: object) -> list[str]:
         file = uploaded(path)
-        return len(import_file(host.history, text_of_file(file, file.name), file.name))
+        return import_file(host.history, text_of_file(file, file.name), file.name)
 
     async def on_upload(values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            count = await WRITERS.run(add, values[button])
+            added = await WRITERS.run(add, values[button])
         except PlaygroundError as error:
             logger.warning("a file is not imported: %s", say_message(error))
             return {note: alert(error, locale)}
-        text = say("import.done", locale, count=count)
+        text = escape(say("import.done", locale, count=len(added)))
+        if len(added) == 1:
+            # A sweep's id leads to the sweep, too.
+            text += f' <a href="?run={quote(added[0])}">{escape(say("import.open", locale))}</a>'
         changed = await listed(values, request)
-        return {**changed, note: f'<p role="status">{escape(text)}</p>{changed[note]}'}
+        return {**changed, note: f'<p role="status">{text}</p>{changed[note]}'}
 
     button.upload(on_upload, {button, *filters}, lines, show_progress="minimal", concurrency_limit=None)

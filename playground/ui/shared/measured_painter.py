@@ -13,8 +13,10 @@ from playground.config import Config
 from playground.domain.record.run import Run, SideRecord
 from playground.domain.record.traces import RequestTrace
 from playground.domain.spec.measurement import MIN_ROUNDS, Measurement
+from playground.domain.stats.headline import Headline
 from playground.domain.stats.rounds import round_seconds, whole_rounds
 from playground.i18n import Locale, say, say_message
+from playground.report.answer.text import result_text
 from playground.report.conclusions import Conclusion, Kind, conclusions
 from playground.report.figures import statistics_heads
 from playground.report.tables import errors, tables
@@ -74,6 +76,8 @@ class MeasuredPainter(Painter):
             return verdicts or self._phase()
         if status == "done" and verdicts:
             return verdicts
+        if self._run.mode == "imported":
+            return f"{self._run.sides[0].placement}: {result_text(Headline.of(self._run), self._locale)}"
         return " · ".join(part for part in (say(f"race.{status}", self._locale), verdicts) if part)
 
     def _sentences(self, kinds: Sequence[Kind]) -> list[str]:
