@@ -129,10 +129,12 @@ class SweepRun:
         self._places: list[Place | None] = [*places] or [None]
         self._under_way = set[Comparison]()
         # Points to be taken once more, with the place that lost them; how often each was lost, by its number; how
-        # many each place lost in a row, by its name.
+        # many each place lost in a row.
         self._lost: list[tuple[Point, Place]] = []
         self._losses: Counter[int] = Counter()
-        self._strikes: Counter[str] = Counter()
+        self._strikes: Counter[Place] = Counter()
+        # Where the first point is measured, by which places are compared.
+        self._anchored = set[Place]()
         self._running: Counter[EngineSettings] = Counter()
         self._start_s: list[float] = []
         self._point_s: list[float] = []
@@ -192,6 +194,7 @@ class SweepRun:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await self._tried(self._take_up)
+            self._anchored = self._without_anchor()
             while not self._stopping and self._places:
                 taken = await together(self._take_from(place) for place in self._in_use)
                 if not self._lost and not (all(taken) and self._again()):
@@ -219,6 +222,9 @@ class SweepRun:
     async def _take_from(self, place: Place | None) -> bool:
         """Measure points at the place until none is left to take (True), or for another reason."""
         while not self._stopping and place in self._places:
+            if place is not None and place not in self._anchored:
+                await self._repeat_first(place)
+                continue
             point = self._lost_elsewhere(place) or await RUNS.run(self._order.take, self._running)
             if point is None:
                 return True
@@ -231,6 +237,36 @@ class SweepRun:
                 break
             await self._measure(point, share_s, place)
         return False
+
+    def _without_anchor(self) -> set[Place]:
+        """Places that need not repeat the first point: a single one, or the one that begins with it."""
+        places = [place for place in self._in_use if place is not None]
+        begins = not self.sweep.points[0].settled
+        return {*places[:1]} if begins or len(places) == 1 else set()
+
+    async def _repeat_first(self, place: Place) -> None:
+        """Measure the first point here, too."""
+        point, record = self.sweep.planned[0], self.sweep.points[0]
+        share_s = min(point.case.measurement.budget_s, self._share_s(point))
+        measurement = self._measurement(point.case.measurement, record, share_s)
+        comparison = self._comparison(point, measurement, place)
+        assert isinstance(comparison, ComparisonElsewhere)
+        self._begun(comparison)
+        await self._executed(comparison)
+        if not comparison.lost:
+            self._anchored.add(place)
+            await comparison.keep()
+            if comparison.run.status == "done":
+                self.sweep.anchors.append(comparison.run)
+        elif not self._stopping:
+            self._strike(place, comparison.run.problem)
+
+    async def _executed(self, comparison: Comparison) -> None:
+        self._under_way.add(comparison)
+        try:
+            await comparison.execute()
+        finally:
+            self._under_way.discard(comparison)
 
     def _lost_elsewhere(self, place: Place | None) -> Point | None:
         """A point that another place lost; one that this place lost if there is no other."""
@@ -245,28 +281,36 @@ class SweepRun:
         if comparison.lost and (self._stopping or self._lose(point, comparison.place, comparison.run.problem)):
             return False
         if not comparison.lost:
-            self._strikes[comparison.place.name] = 0
+            self._strikes[comparison.place] = 0
         await comparison.keep()
         return True
 
     def _lose(self, point: Point, place: Place, problem: Message | None) -> bool:
         """Note that the place brought no result; whether the point is to be taken once more."""
-        self._strikes[place.name] += 1
-        if self._strikes[place.name] >= MOST_STRIKES and place in self._places:
-            self._places.remove(place)
-            if not self._places:
-                self.sweep.problem = Message("elsewhere.none_left", {"cause": problem})
+        self._strike(place, problem)
         self._losses[point.number] += 1
+        if point.number == 0:
+            # Another place may measure it.
+            self._anchored.discard(place)
         again = self._losses[point.number] <= MOST_RETRIES
         if again:
             self._lost.append((point, place))
         return again
+
+    def _strike(self, place: Place, problem: Message | None) -> None:
+        """Use the place no more if it has lost too many in a row."""
+        self._strikes[place] += 1
+        if self._strikes[place] >= MOST_STRIKES and place in self._places:
+            self._places.remove(place)
+            if not self._places:
+                self.sweep.problem = Message("elsewhere.none_left", {"cause": problem})
 
     def _take_up(self) -> None:
         """Take over what another process measured of this sweep since it was read."""
         stored = self._history.sweep(self.sweep.id)
         if stored is not None:
             self.sweep.points[:] = stored.points
+            self.sweep.anchors[:] = stored.anchors
             self._order = order_of(self.sweep)
         self._history.begin_sweep(self.sweep)
 
@@ -329,11 +373,7 @@ class SweepRun:
             self._running = engines_of(point.case)
         self._begun(comparison)
         comparison.check()
-        self._under_way.add(comparison)
-        try:
-            await comparison.execute()
-        finally:
-            self._under_way.discard(comparison)
+        await self._executed(comparison)
         if isinstance(comparison, ComparisonElsewhere) and not await self._came(comparison, point):
             record.run = before
             return

@@ -291,7 +291,17 @@ class History:
                 if error.message_id != "history.unreadable":
                     raise
                 point.run = _unreadable_run(sweep, row["run_id"], point, error)
+        sweep.anchors = self._anchors(sweep)
         return sweep
+
+    def _anchors(self, sweep: Sweep) -> list[Run]:
+        """Its runs on other machines that are no points."""
+        points = [point.run.id for point in sweep.points if point.run is not None]
+        with self._file.reading() as db:
+            chosen = "sweep_id = ? AND status = 'done' AND json_extract(machine, '$.node') IS NOT NULL"
+            others = [row["id"] for row in db.table("runs").rows_where(chosen, [sweep.id], order_by="id")]
+        runs = [self.get(run_id) for run_id in others if run_id not in points]
+        return [run for run in runs if run is not None and sweep.is_anchor(run)]
 
     def trial_seconds(self, case: Case, machine: Mapping[str, object]) -> float | None:
         """How long a trial of the last measurement like this case took here; None: there is none."""

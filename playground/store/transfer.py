@@ -30,7 +30,8 @@ def dumped(record: Run | Sweep) -> Row:
             {"point": rows.point_row(record.id, point), "run": dumped(point.run) if point.run else None}
             for point in record.points
         ]
-        return {"sweep": rows.sweep_row(record), "points": points}
+        anchors = {"anchors": [dumped(run) for run in record.anchors]} if record.anchors else {}
+        return {"sweep": rows.sweep_row(record), "points": points, **anchors}
     return {
         "run": rows.run_row(record),
         "sides": [_side(record.id, i, side) for i, side in enumerate(record.sides)],
@@ -63,7 +64,9 @@ def loaded(values: Any) -> Run | Sweep:
         points = [
             rows.point_of(item["point"], _run(item["run"]) if item["run"] else None) for item in values["points"]
         ]
-        return rows.sweep_of(values["sweep"], points)
+        sweep = rows.sweep_of(values["sweep"], points)
+        sweep.anchors = [_run(item) for item in values.get("anchors", [])]
+        return sweep
     return _run(values)
 
 
@@ -96,9 +99,8 @@ def import_file(history: History, text: str, name: str) -> list[str]:
     if not new:
         raise InvalidInput("import.there", id=records[0].id)
     for record in new:
-        runs = [point.run for point in record.points] if isinstance(record, Sweep) else [record]
-        for run in runs:
-            if run is not None and history.settings(run.id) is None:
+        for run in _runs_of(record):
+            if history.settings(run.id) is None:
                 history.finish(run)
         if isinstance(record, Sweep):
             history.finish_sweep(record)
@@ -136,12 +138,17 @@ def _ours(document: dict[str, Any], name: str) -> Run | Sweep:
             record = loaded(document["record"])
             if not re.fullmatch(r"[\w.-]{1,100}", record.id) or record.status == "running":
                 raise ValueError(f"{record.id[:100]!r}, {record.status}")
-            runs = [record] if isinstance(record, Run) else [point.run for point in record.points if point.run]
-            if not all(map(_consistent, runs)):
+            if not all(map(_consistent, _runs_of(record))):
                 raise ValueError("mode")
     except WorkFailed as error:
         raise InvalidInput("import.not_ours", file=name, detail=error.params["detail"]) from error
     return record
+
+
+def _runs_of(record: Run | Sweep) -> list[Run]:
+    if isinstance(record, Run):
+        return [record]
+    return [*(point.run for point in record.points if point.run), *record.anchors]
 
 
 def _consistent(run: Run) -> bool:

@@ -14,9 +14,10 @@ from playground.domain.speculation.prediction import PredictionError
 from playground.domain.stats.headline import Headline
 
 from .highest_load import HighestLoad, highest_loads
+from .nodes import NodeAgreement, agreements, node_of
 from .plan import SweepPlan
 from .recommendation import Recommendation, best_by_circumstance, recommend
-from .record import Sweep
+from .record import PointRecord, Sweep
 from .result import PointResult
 from .schedule import proposed
 from .series import Predictions, SpeculationSeries, prediction_errors, predictions, speculation_series
@@ -47,9 +48,24 @@ class SweepAnalysis:
         return [point for point in self.points if point.run is not None or not self.sweep.plan.search]
 
     @cached_property
+    def nodes(self) -> list[NodeAgreement]:
+        """How far the machines agree, where there are several."""
+        return agreements(self.sweep, self.points)
+
+    @cached_property
+    def pooled(self) -> tuple[PointResult, ...]:
+        """The points, without results of machines that do not agree with the first: what is concluded from several
+        points leaves those out."""
+        apart = {node.node for node in self.nodes if not node.pooled}
+        return tuple(
+            PointResult(point.number, point.values, None, ()) if apart and node_of(point.run) in apart else point
+            for point in self.points
+        )
+
+    @cached_property
     def series(self) -> list[SpeculationSeries]:
         """The measured gains of speculation, for the theory."""
-        return speculation_series(self.sweep.plan, self.points)
+        return speculation_series(self.sweep.plan, self.pooled)
 
     @cached_property
     def certain_series(self) -> list[SpeculationSeries]:
@@ -67,7 +83,7 @@ class SweepAnalysis:
 
     @cached_property
     def recommendation(self) -> Recommendation:
-        return recommend(self.sweep, self.points, self.series)
+        return recommend(self.sweep, self.pooled, self.series)
 
     def schedule_measurement(self) -> tuple[SweepPlan, Case]:
         """What measures the schedule that the sweep proposes. Raises InvalidInput where it proposes none."""
@@ -94,7 +110,8 @@ class SweepAnalysis:
     @cached_property
     def highest_loads(self) -> list[HighestLoad]:
         """How much load each side bears within the limits, where the load is swept."""
-        return highest_loads(self.sweep)
+        records = [PointRecord(point.number, point.values, point.run) for point in self.pooled]
+        return highest_loads(replace(self.sweep, points=records))
 
     @property
     def headline(self) -> Headline:

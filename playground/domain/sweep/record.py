@@ -59,6 +59,8 @@ class Sweep:
     preset: str | None = None
     status: Status = "running"
     problem: Message | None = None
+    anchors: list[Run] = field(default_factory=list)
+    """The first point again, once on each other machine that takes points."""
     _planned: list[Point] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -88,6 +90,12 @@ class Sweep:
             return 0
         done = sum(map(self.measured, self.points)) + sum(map(self.repeated, self.points))
         return self.plan.most_points - done
+
+    def is_anchor(self, run: Run) -> bool:
+        """Whether the run measured the first point."""
+        case = self.planned[0].case
+        engines = [side.engine for side in case.sides]
+        return run.workload == case.workload and [side.settings for side in run.sides] == engines
 
     def measured(self, point: PointRecord) -> bool:
         """Whether the point is settled, and had the time that it needed."""

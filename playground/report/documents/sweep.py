@@ -48,6 +48,26 @@ class PointDocument(TypedDict):
     """By side: the speed-up that the other points make likely."""
     verdicts: list[VerdictDocument]
     problem: MessageDocument | None
+    node: NotRequired[str]
+    """The machine that measured it, where that was another one."""
+
+
+class NodeRatioDocument(TypedDict):
+    ratio: float
+    """How fast the side is there, over how fast it is on the first; above 1: faster."""
+    interval: Interval | None
+    """95%; null: too few rounds."""
+
+
+class NodeDocument(TypedDict):
+    """A machine against the first, both at the sweep's first point."""
+
+    node: str
+    first: str
+    pooled: bool
+    """False: its points are left out of what is concluded from several."""
+    ratios: dict[str, NodeRatioDocument]
+    """By side; empty: it has no measurement of the first point."""
 
 
 class RecommendedDocument(TypedDict):
@@ -100,6 +120,8 @@ class SweepDocument(TypedDict):
     recommended: RecommendedDocument
     highest_load: NotRequired[list[HighestLoadDocument]]
     """Of a sweep of concurrency or requests_per_s alone, with limits. Absent in older documents."""
+    nodes: NotRequired[list[NodeDocument]]
+    """Of points that several machines measured, each but the first."""
     prediction_error: str | None
     claim: ClaimDocument | None
     problem: MessageDocument | None

@@ -10,6 +10,7 @@ from playground.domain.speculation.theory import break_even, if_accepted, known_
 from playground.domain.sweep.analysis import SweepAnalysis
 from playground.domain.sweep.budget import BESIDE, Estimate
 from playground.domain.sweep.highest_load import HighestLoad
+from playground.domain.sweep.nodes import NodeAgreement, node_of
 from playground.domain.sweep.record import Sweep
 from playground.domain.sweep.result import PointResult
 from playground.i18n import Locale, say_message
@@ -23,6 +24,8 @@ from playground.report.documents.parts import (
 )
 from playground.report.documents.sweep import (
     HighestLoadDocument,
+    NodeDocument,
+    NodeRatioDocument,
     PointDocument,
     RecommendedDocument,
     SweepDocument,
@@ -62,6 +65,7 @@ def conclusions_of(analysis: SweepAnalysis) -> list[Message]:
     the preset's claim holds."""
     sweep = analysis.sweep
     sentences = [analysis.recommendation.reason] if any(point.sides for point in analysis.points) else []
+    sentences += [node.statement for node in analysis.nodes]
     sentences += analysis.best_by_circumstance
     sentences += [_highest(analysis, load) for load in analysis.highest_loads]
     if sweep.plan.search:
@@ -145,7 +149,7 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
     recommended: RecommendedDocument = {"values": values, "side": best.side, "reason": reason}
     if best.schedule is not None:
         recommended["schedule"] = [list(part) for part in best.schedule.ranges]
-    return {
+    document: SweepDocument = {
         "schema": SCHEMA_VERSION,
         "run_id": sweep.id,
         "created_at": sweep.created_at,
@@ -170,10 +174,20 @@ def sweep_document(analysis: SweepAnalysis, locale: Locale = "en") -> SweepDocum
         "claim": claim_document(claim_of(sweep), locale),
         "problem": message_document(sweep.problem, locale),
     }
+    if analysis.nodes:
+        document["nodes"] = [_node(agreement) for agreement in analysis.nodes]
+    return document
+
+
+def _node(agreement: NodeAgreement) -> NodeDocument:
+    ratios: dict[str, NodeRatioDocument] = {
+        ratio.side: {"ratio": ratio.ratio, "interval": ratio.interval} for ratio in agreement.ratios
+    }
+    return {"node": agreement.node, "first": agreement.first, "pooled": agreement.pooled, "ratios": ratios}
 
 
 def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> PointDocument:
-    return {
+    document: PointDocument = {
         "values": _named(analysis.sweep, point.values),
         "run_id": point.run_id,
         "sides": {side.label: side_figures_document(side.figures) for side in point.sides},
@@ -185,6 +199,9 @@ def _point(analysis: SweepAnalysis, point: PointResult, locale: Locale) -> Point
         "verdicts": [verdict_document(side.verdict, locale) for side in point.sides if side.verdict],
         "problem": message_document(point.problem, locale),
     }
+    if node := node_of(point.run):
+        document["node"] = node
+    return document
 
 
 def _highest_document(highest: HighestLoad) -> HighestLoadDocument:

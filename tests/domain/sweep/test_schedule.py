@@ -111,7 +111,7 @@ def test_the_command_line_measures_it(
     save(History(config.db), dear_in_batches)
     monkeypatch.setattr(Config, "from_environment", lambda: config)
     monkeypatch.setattr("playground.runs.host.Host._device", lambda host, sweep: "cpu")
-    monkeypatch.setattr("playground.runs.host.Host.sweep_run", lambda host, sweep: None)
+    monkeypatch.setattr("playground.runs.host.Host.sweep_run", lambda host, sweep, places: None)
     assert main(["sweep", "--schedule", dear_in_batches.id, "--plan", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["points"] == 3
     assert main(["sweep", "--schedule", "no-such"]) == 2

@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 from support.endpoints import at, attached
 from support.fake_server import FakeServer, Steady
+from support.schema import check
 from support.sweep_cases import case, sweep_over
 from support.waiting import until
 
 from playground.domain.errors import InvalidInput, WorkFailed
 from playground.domain.sweep.analysis import SweepAnalysis
+from playground.domain.sweep.nodes import node_of
 from playground.domain.sweep.record import Sweep
+from playground.report.sweep import sweep_document
 from playground.runs.elsewhere.command import CommandPlace
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun
+from playground.store.transfer import dumped, loaded
 
 HERE = "bash -c '{}'"
 
@@ -54,6 +58,27 @@ async def test_the_document_comes_back_and_is_kept_as_ours(host: Host, tmp_path:
         assert verdict is not None
         assert verdict.verdict == "faster"
     assert [line.id for line in host.history.summaries()] == [sweep.id]
+
+
+@pytest.mark.slow
+async def test_each_place_repeats_the_first_point(host: Host) -> None:
+    """The history keeps it, and so does the sweep's file."""
+    other = HERE + r""" | sed -E 's/(node\\?": \\?")[^"\\]*/\1other/'"""
+    async with FakeServer(Steady(rate=2400)) as server:
+        planned = case(attached("a", at(server)), attached("b", at(server)))
+        sweep = (await swept(host, sweep_over(planned, 1, 2, 3), HERE, other)).sweep
+    assert (sweep.status, sweep.problem) == ("done", None)
+    stored = host.history.sweep(sweep.id)
+    assert stored is not None
+    [anchor] = stored.anchors
+    assert node_of(anchor) == "other"
+    assert anchor.measurement is not None
+    assert anchor.measurement.profile.peak == 1
+    assert node_of(stored.points[0].run) != "other"
+    again = loaded(dumped(stored))
+    assert isinstance(again, Sweep)
+    assert [run.id for run in again.anchors] == [anchor.id]
+    check("sweep", sweep_document(SweepAnalysis.of(stored)))
 
 
 @pytest.mark.slow
