@@ -22,7 +22,7 @@ USER 1000
 
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=2m CMD ["python3", "-c", \
-    "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['PLAYGROUND_PORT'], timeout=8)"]
+    "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['PLAYGROUND_PORT'] + '/healthz', timeout=8)"]
 
 # The base image's entry point is a bare vLLM server.
 ENTRYPOINT []

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 
+from playground import logs
 from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.i18n import say_message
@@ -20,13 +21,12 @@ END_S = 4.5
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     ended = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: _end(ended))
     try:
         config = Config.from_environment()
+        logs.begin(config.log)
         private_folder(config.state, "PLAYGROUND_STATE")
         with process_folder(config.state, "uploads", "PLAYGROUND_STATE") as uploads:
             # Gradio's own folder is one for all users of the machine.

@@ -39,8 +39,12 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_IDLE_STOP_S": "engines that nobody used for this many seconds are stopped",
     "PLAYGROUND_START_TIMEOUT_S": "an engine that is not ready after this many seconds is given up",
     "PLAYGROUND_REQUEST_TIMEOUT_S": "a stream that is silent for this many seconds is given up",
+    "PLAYGROUND_LOG": "text, or json for one line of JSON an event",
     "PLAYGROUND_LIMITS": "other limits than the defaults: name=number, comma-separated",
 }
+
+SWITCH = {"0": False, "1": True}
+LOGS = {form: form for form in ("text", "json")}
 
 # Error messages never contain the values of these.
 SECRET = ("PLAYGROUND_AUTH", "PLAYGROUND_ENDPOINT_KEYS")
@@ -87,6 +91,7 @@ class Config:
     idle_stop_s: float = 900
     start_timeout_s: float = 1200
     request_timeout_s: float = 120
+    log: str = "text"
     limits: Limits = DEFAULTS
 
     @property
@@ -129,8 +134,8 @@ def _parse(name: str, value: str) -> object:
                 return _within(int(value), 1, 65536)
             case "IDLE_STOP_S" | "START_TIMEOUT_S" | "REQUEST_TIMEOUT_S":
                 return _within(float(value), 1e-3, 1e9)
-            case "TRUST_REMOTE_CODE" | "EXTRA_FLAGS":
-                return {"0": False, "1": True}[value]
+            case "TRUST_REMOTE_CODE" | "EXTRA_FLAGS" | "LOG" as kind:
+                return (LOGS if kind == "LOG" else SWITCH)[value]
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)

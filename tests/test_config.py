@@ -47,6 +47,7 @@ GIVEN = {
     "PLAYGROUND_IDLE_STOP_S": ("1.5", "idle_stop_s", 1.5),
     "PLAYGROUND_START_TIMEOUT_S": ("60", "start_timeout_s", 60.0),
     "PLAYGROUND_REQUEST_TIMEOUT_S": ("9", "request_timeout_s", 9.0),
+    "PLAYGROUND_LOG": ("json", "log", "json"),
     "PLAYGROUND_LIMITS": ("prompts=5, log_bytes = 7", "limits", Limits(prompts=5, log_bytes=7)),
 }
 

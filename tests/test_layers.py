@@ -12,7 +12,7 @@ from support.paths import ROOT
 
 LAYERS = (
     {"domain"},
-    {"config", "guard", "i18n", "presets", "private_files", "processes", "prompts", "workers"},
+    {"config", "guard", "i18n", "logs", "presets", "private_files", "processes", "prompts", "workers"},
     {"engine", "load", "models", "store"},
     {"runs"},
     {"report"},

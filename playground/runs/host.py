@@ -68,6 +68,8 @@ class Host:
         self._watches: tuple[asyncio.Task[None], ...] = ()
         self._tidied = False
         self._unsaved: dict[str, Comparison | SweepRun] = {}
+        # How many runs and sweeps have ended since the start, by their status.
+        self.ended: Counter[str] = Counter()
 
     def tidy_up(self) -> None:
         """Once, when the process starts: remove what a killed process left, and mark the runs that were cut off.
@@ -220,6 +222,11 @@ class Host:
         job = last if last is not None and last.id == sweep_id else self._waiting.get(sweep_id)
         return job if isinstance(job, SweepRun) else None
 
+    @property
+    def waiting(self) -> int:
+        """How many runs and sweeps wait in line."""
+        return sum(job is not self.latest and job is not self.latest_sweep for job in self._waiting.values())
+
     def unsaved(self) -> list[Comparison | SweepRun]:
         """The last runs and sweeps that could not be saved, newest first."""
         return list(reversed(self._unsaved.values()))
@@ -249,6 +256,7 @@ class Host:
                     else:
                         self._show(job)
                     await job.execute()
+                    self.ended[job.record.status] += 1
         except Exception as error:
             if begun.done():
                 raise

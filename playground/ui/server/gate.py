@@ -16,6 +16,7 @@ from playground.config import Config
 
 from .addresses import Addresses
 from .bodies import Bodies, length_of, read
+from .operations import HEALTH, METRICS
 from .refused import Refused
 from .throttle import Throttle
 from .uploads import UPLOADS, make_room
@@ -23,6 +24,8 @@ from .uploads import UPLOADS, make_room
 # What the page needs, of everything that Gradio serves; the rest (monitoring, an editor, a proxy ...) is closed.
 API = "/gradio_api"
 PUBLIC = {"/", "/login", "/logout", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"}
+# The latter answers this machine alone.
+PUBLIC |= {HEALTH, METRICS}
 PUBLIC |= {f"{API}/{name}" for name in ("app_id", "login_check", "startup-events", "theme.css", "user")}
 PUBLIC_BELOW = ("/assets/", "/static/", "/svelte/")
 # Gradio's own page calls components with a slash at the end.

@@ -20,6 +20,7 @@ from playground.ui.shared import view
 from playground.ui.shared.labels import I18N
 from playground.ui.theme import CSS, THEME
 
+from . import operations
 from .connection import Connection, places
 from .front_page import FrontPage
 from .gate import Gate
@@ -55,7 +56,9 @@ class Server:
 
 def served(host: Host, page: gr.Blocks) -> ASGIApp:
     """Everything that is served: the page, behind the gate. No history of Gradio's, no telemetry, no tunnel."""
-    site = FastAPI(routes=routes(host), docs_url=None, redoc_url=None, openapi_url=None)
+    site = FastAPI(
+        routes=[*routes(host), *operations.routes(host)], docs_url=None, redoc_url=None, openapi_url=None
+    )
     gr.mount_gradio_app(
         site,
         page,
