@@ -44,13 +44,13 @@ def knob_texts(locale: Locale) -> dict[str, tuple[str, str]]:
 
 
 def value_text(key: str, value: Value, locale: Locale) -> str:
-    """A value as a card shows it; models without their owner or folder."""
-    if value is None:
-        return say("card.default" if key.startswith("knobs.") else "card.unset", locale)
+    """A value as a card shows it; models of the hub without their owner."""
+    if value is None or (key, value) == ("runtime", "default"):
+        return say("card.unset" if value is None and not key.startswith("knobs.") else "card.default", locale)
     if isinstance(value, bool):
         return str(value).lower()
     if key == METHOD and value == "off":
         return say("card.off", locale)
-    if key in ("target", "speculation.model"):
-        return str(value).rstrip("/").rpartition("/")[2] or str(value)
+    if key in ("target", "speculation.model") and str(value).count("/") == 1 and not str(value).startswith("/"):
+        return str(value).partition("/")[2]
     return str(value)
