@@ -35,6 +35,7 @@ from playground.workers import RUNS, together
 from .comparison import Comparison, new_run_id
 from .elsewhere.comparison import ComparisonElsewhere
 from .elsewhere.place import Place
+from .elsewhere.places import Places
 from .expected import earlier_round, earlier_starts
 from .failure import as_message
 from .saving import not_saved
@@ -43,8 +44,6 @@ from .sides import placement
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
-# How often a point that a place lost is taken again; after how many lost in a row a place is used no more.
-MOST_RETRIES, MOST_STRIKES = 2, 2
 
 
 def new_sweep(plan: SweepPlan, case: Case, preset: str | None = None) -> Sweep:
@@ -125,16 +124,8 @@ class SweepRun:
         self._files: dict[str, PromptSet] = {}
         self._deadline = float("inf")
         self._stopping = False
-        # None: here.
-        self._places: list[Place | None] = [*places] or [None]
+        self._places = Places(places, one_at_a_time=sweep.plan.search)
         self._under_way = set[Comparison]()
-        # Points to be taken once more, with the place that lost them; how often each was lost, by its number; how
-        # many each place lost in a row.
-        self._lost: list[tuple[Point, Place]] = []
-        self._losses: Counter[int] = Counter()
-        self._strikes: Counter[Place] = Counter()
-        # Where the first point is measured, by which places are compared.
-        self._anchored = set[Place]()
         self._running: Counter[EngineSettings] = Counter()
         self._start_s: list[float] = []
         self._point_s: list[float] = []
@@ -171,7 +162,7 @@ class SweepRun:
 
     def check_runtimes(self) -> None:
         """Raises InvalidInput for what a point's runtime lacks here. Blocking: probes each runtime."""
-        if self._places != [None]:
+        if not self._places.here:
             return
         sides = [(side.label, side.engine) for point in self._order.candidates for side in point.case.sides]
         placement.check_runtimes(self._config, sides)
@@ -194,16 +185,18 @@ class SweepRun:
         self._deadline = time.monotonic() + self.sweep.plan.budget_s
         try:
             await self._tried(self._take_up)
-            self._anchored = self._without_anchor()
-            while not self._stopping and self._places:
-                taken = await together(self._take_from(place) for place in self._in_use)
-                if not self._lost and not (all(taken) and self._again()):
+            self._places.begin(with_first=not self.sweep.points[0].settled)
+            while not self._stopping and self._places.in_use:
+                taken = await together(self._take_from(place) for place in self._places.in_use)
+                if not self._places.lost and not (all(taken) and self._again()):
                     break
             complete = not self._order.most and not self._open
             short = sum(map(self.sweep.cut_short, self.sweep.points))
             if complete and short:
                 self.sweep.problem = Message("sweep.few_rounds", {"short": short, "least": MIN_ROUNDS})
-            elif self._open and not self._stopping and self._places:
+            elif self._places.problem is not None:
+                self.sweep.problem = self._places.problem
+            elif self._open and not self._stopping:
                 self.sweep.problem = Message("sweep.budget_spent", {"left": self.sweep.remaining})
             status = "done" if complete and not short else "stopped"
         except asyncio.CancelledError:
@@ -215,17 +208,13 @@ class SweepRun:
         finally:
             await asyncio.shield(self._finish(status))
 
-    @property
-    def _in_use(self) -> list[Place | None]:
-        return self._places[:1] if self.sweep.plan.search else self._places[:]
-
     async def _take_from(self, place: Place | None) -> bool:
         """Measure points at the place until none is left to take (True), or for another reason."""
-        while not self._stopping and place in self._places:
-            if place is not None and place not in self._anchored:
+        while not self._stopping and place in self._places.in_use:
+            if place is not None and place not in self._places.anchored:
                 await self._repeat_first(place)
                 continue
-            point = self._lost_elsewhere(place) or await RUNS.run(self._order.take, self._running)
+            point = self._places.retaken(place) or await RUNS.run(self._order.take, self._running)
             if point is None:
                 return True
             self._open.add(point.number)
@@ -238,12 +227,6 @@ class SweepRun:
             await self._measure(point, share_s, place)
         return False
 
-    def _without_anchor(self) -> set[Place]:
-        """Places that need not repeat the first point: a single one, or the one that begins with it."""
-        places = [place for place in self._in_use if place is not None]
-        begins = not self.sweep.points[0].settled
-        return {*places[:1]} if begins or len(places) == 1 else set()
-
     async def _repeat_first(self, place: Place) -> None:
         """Measure the first point here, too."""
         point, record = self.sweep.planned[0], self.sweep.points[0]
@@ -254,12 +237,13 @@ class SweepRun:
         self._begun(comparison)
         await self._executed(comparison)
         if not comparison.lost:
-            self._anchored.add(place)
+            self._places.anchored.add(place)
+            self._places.delivered(place)
             await comparison.keep()
             if comparison.run.status == "done":
                 self.sweep.anchors.append(comparison.run)
         elif not self._stopping:
-            self._strike(place, comparison.run.problem)
+            self._places.strike(place, comparison.run.problem)
 
     async def _executed(self, comparison: Comparison) -> None:
         self._under_way.add(comparison)
@@ -268,42 +252,15 @@ class SweepRun:
         finally:
             self._under_way.discard(comparison)
 
-    def _lost_elsewhere(self, place: Place | None) -> Point | None:
-        """A point that another place lost; one that this place lost if there is no other."""
-        for index, (point, loser) in enumerate(self._lost):
-            if loser is not place or len(self._in_use) == 1:
-                del self._lost[index]
-                return point
-        return None
-
     async def _came(self, comparison: ComparisonElsewhere, point: Point) -> bool:
         """Keep what came from elsewhere; False if nothing came, and the point is open as it was."""
-        if comparison.lost and (self._stopping or self._lose(point, comparison.place, comparison.run.problem)):
+        place, problem = comparison.place, comparison.run.problem
+        if comparison.lost and (self._stopping or self._places.lose(point, place, problem)):
             return False
         if not comparison.lost:
-            self._strikes[comparison.place] = 0
+            self._places.delivered(place)
         await comparison.keep()
         return True
-
-    def _lose(self, point: Point, place: Place, problem: Message | None) -> bool:
-        """Note that the place brought no result; whether the point is to be taken once more."""
-        self._strike(place, problem)
-        self._losses[point.number] += 1
-        if point.number == 0:
-            # Another place may measure it.
-            self._anchored.discard(place)
-        again = self._losses[point.number] <= MOST_RETRIES
-        if again:
-            self._lost.append((point, place))
-        return again
-
-    def _strike(self, place: Place, problem: Message | None) -> None:
-        """Use the place no more if it has lost too many in a row."""
-        self._strikes[place] += 1
-        if self._strikes[place] >= MOST_STRIKES and place in self._places:
-            self._places.remove(place)
-            if not self._places:
-                self.sweep.problem = Message("elsewhere.none_left", {"cause": problem})
 
     def _take_up(self) -> None:
         """Take over what another process measured of this sweep since it was read."""
@@ -348,7 +305,7 @@ class SweepRun:
         """Seconds for this point's rounds, so that as many points as are worth measuring fit into the budget."""
         starting = engine_starts([point], self._running) * self._each_start_s
         left_s = self._deadline - time.monotonic() - starting
-        ahead = -(-self._order.most // len(self._in_use))
+        ahead = -(-self._order.most // len(self._places.in_use))
         start_s = self._starts_s(engines_of(point.case)) / (1 + ahead)
         least_s = worth_s(fmean(self._round_s) if self._round_s else None)
         return fitting(self.sweep.plan, left_s, 1 + ahead, start_s, least_s)[1]

@@ -41,6 +41,7 @@ async def swept(host: Host, sweep: Sweep, *templates: str) -> SweepRun:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 async def test_the_document_comes_back_and_is_kept_as_ours(host: Host, tmp_path: Path) -> None:
     """The second place is lost at once: what it takes is measured at the first."""
     async with FakeServer(Steady(rate=800)) as slow, FakeServer(Steady(rate=2400)) as quick:
@@ -82,6 +83,7 @@ async def test_each_place_repeats_the_first_point(host: Host) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 async def test_stop_ends_what_runs_there(host: Host) -> None:
     async with FakeServer(Steady(rate=200)) as server:
         planned = case(
