@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 # An engine is ready long before its log is as long as this.
 MOST_BYTES = 2**22
+# Digits: no count is longer.
+LONGEST_NUMBER = 18
 CACHE_INFO = "vllm:cache_config_info"
 CONFIG = re.compile(r"Initializing a V1 LLM engine \(v\S+\) with config: (.*)")
 ARGUMENTS = re.compile(r"non-default args: (\{.*\})")
@@ -108,10 +110,14 @@ def _asynchronous(log: str, config: str, arguments: str) -> bool | None:
 def _cache_info(metrics: str) -> Mapping[str, str]:
     """The labels of the first engine."""
     lines = [line for line in metrics.splitlines() if line.startswith(CACHE_INFO)]
-    for family in text_string_to_metric_families("\n".join(lines) + "\n"):
-        for sample in family.samples:
-            return sample.labels
-    return {}
+    try:
+        samples = [
+            each for family in text_string_to_metric_families("\n".join(lines) + "\n") for each in family.samples
+        ]
+    except ValueError:
+        # A line that was cut off.
+        return {}
+    return samples[0].labels if samples else {}
 
 
 def _tokens(cache: Mapping[str, str]) -> int | None:
@@ -136,11 +142,12 @@ def _setting(text: str, pattern: str) -> str | None:
 
 def _number(text: str | None) -> int | None:
     digits = (text or "").replace(",", "")
-    return int(digits) if digits.isdecimal() else None
+    return int(digits) if digits.isdecimal() and len(digits) <= LONGEST_NUMBER else None
 
 
 def _sizes(text: str | None) -> tuple[int, ...] | None:
-    return tuple(int(size) for size in text.split(",")) if text else None
+    sizes = [_number(size.strip()) for size in (text or "").split(",")]
+    return tuple(size for size in sizes if size is not None) or None
 
 
 def _switch(text: str | None) -> bool | None:

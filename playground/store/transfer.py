@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +101,13 @@ def import_file(history: History, text: str, name: str) -> list[str]:
     if not new:
         raise InvalidInput("import.there", id=records[0].id)
     for record in new:
-        for run in _runs_of(record):
-            if history.settings(run.id) is None:
-                history.finish(run)
-        if isinstance(record, Sweep):
-            history.finish_sweep(record)
-    return [record.id for record in new]
+        with _refusing(name):
+            for run in _runs_of(record):
+                if history.settings(run.id) is None:
+                    history.finish(run)
+            if isinstance(record, Sweep):
+                history.finish_sweep(record)
+    return [*dict.fromkeys(record.id for record in new)]
 
 
 def record_of(text: str, name: str) -> Run | Sweep:
@@ -133,16 +136,26 @@ def _records(text: str, name: str) -> list[Run | Sweep]:
 def _ours(document: dict[str, Any], name: str) -> Run | Sweep:
     if not isinstance(document.get("record"), dict):
         raise InvalidInput("import.no_record", file=name)
+    with _refusing(name):
+        record = loaded(document["record"])
+        for part in (record, *_runs_of(record)):
+            if not re.fullmatch(r"[\w.-]{1,100}", part.id) or part.status == "running":
+                raise ValueError(f"{part.id[:100]!r}, {part.status}")
+        if not all(map(_consistent, _runs_of(record))):
+            raise ValueError("mode")
+        return record
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Raises InvalidInput, which names the file, for what is no record of ours."""
     try:
         with readable(name):
-            record = loaded(document["record"])
-            if not re.fullmatch(r"[\w.-]{1,100}", record.id) or record.status == "running":
-                raise ValueError(f"{record.id[:100]!r}, {record.status}")
-            if not all(map(_consistent, _runs_of(record))):
-                raise ValueError("mode")
+            yield
     except WorkFailed as error:
+        if error.message_id != "history.unreadable":
+            raise
         raise InvalidInput("import.not_ours", file=name, detail=error.params["detail"]) from error
-    return record
 
 
 def _runs_of(record: Run | Sweep) -> list[Run]:

@@ -18,7 +18,15 @@ def readable(saved_id: str) -> Iterator[None]:
     understood."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        AssertionError,
+        RecursionError,
+    ) as error:
         raise WorkFailed("history.unreadable", id=saved_id, detail=_detail(error)) from error
 
 

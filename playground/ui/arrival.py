@@ -118,7 +118,8 @@ class Arrival:
             raise InvalidInput("kept.unknown", id=link.saved)
         if link.reuse:
             return self.filled(record, locale)
-        if (job is None or job.finished) and link.replay:
+        imported = isinstance(record, Run) and record.mode == "imported"
+        if (job is None or job.finished) and link.replay and not imported:
             return {**self.filled(record, locale), **self._playing(record, "run", link.saved)}
         if job is None or job.finished:
             return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}

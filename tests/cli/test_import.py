@@ -69,3 +69,43 @@ def test_an_id_that_is_none(config: Config, tmp_path: Path) -> None:
         document["record"]["run"] |= change
         file.write_text(json.dumps(document), encoding="utf-8")
         assert main(["import", str(file)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("sides", 0, "side", "runtime_version"), 5),
+        (("sides", 0, "trials", 0, "requests", 0, "prompt_tokens"), 10**30),
+        (("sides", 0, "side", "label"), "\ud800"),
+        (("run", "machine"), "[]"),
+    ],
+)
+def test_a_damaged_value_is_no_crash(
+    place: tuple[str | int, ...],
+    value: object,
+    config: Config,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its file is named, and the history can still be listed."""
+    document = json.loads(exported(measured_run(), "json"))
+    inner = document["record"]
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    file = tmp_path / "damaged.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["import", str(file)]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+    assert main(["history", "list"]) == 0
+
+
+def test_runs_of_a_sweep_are_checked_too(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(exported(made_sweep("k=1,2"), "json"))
+    document["record"]["points"][0]["run"]["run"]["id"] = "x y/../z"
+    file = tmp_path / "sweep.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["import", str(file)]) == 2
+    assert "sweep.json" in capsys.readouterr().err

@@ -48,6 +48,14 @@ def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
     assert read(log, "").cudagraph_mode == "FULL"
 
 
+def test_what_is_damaged_leaves_the_rest() -> None:
+    """Numbers without end, sizes that are none, a line of metrics that was cut off."""
+    config = "'cudagraph_capture_sizes': [,], 'cudagraph_mode': <CUDAGraphMode.FULL: 2>"
+    begin = f"[core.py:1] Initializing a V1 LLM engine (v0.32.0) with config: {config}"
+    path = path_of(f"{begin}\nKV cache size: {'9' * 5000} tokens\n", 'vllm:cache_config_info{block_size="16",')
+    assert (path.cudagraph_mode, path.cudagraph_sizes, path.kv_cache_tokens) == ("FULL", None, None)
+
+
 @settings(max_examples=80, derandomize=True, deadline=None)
 @given(
     name=st.sampled_from(sorted(CASES)),

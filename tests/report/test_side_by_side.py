@@ -130,6 +130,9 @@ def test_a_run_is_repeated(config: Config, capsys: pytest.CaptureFixture[str]) -
     assert (again.settings, again.workload, again.seed) == (earlier.settings, earlier.workload, earlier.seed)
     assert again.earlier == earlier.id
     assert main(["compare", "--from-run", earlier.id, "--prompt", "x"]) == 2
+    before = len(History(config.db).summaries())
+    assert main(["compare", "--from-run", earlier.id, "--plan"]) == 0
+    assert len(History(config.db).summaries()) == before, "nothing starts"
     assert main(["compare", "--from-run", "nowhere"]) == 2
 
 

@@ -14,6 +14,7 @@ from support.stored_runs import saved
 
 from playground.cli.main import main
 from playground.config import Config
+from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.settings import EngineSettings, Knobs
 from playground.domain.spec.speculation import Ngram
@@ -31,6 +32,17 @@ def measured(day: int, version: str = "0.31.0", seqs: int = 5, **machine: object
         side.runtime_version = version
     run.sides[1].settings = EngineSettings(target="m", speculation=Ngram(), knobs=Knobs(max_num_seqs=seqs))
     return run
+
+
+def test_runs_that_did_not_end_have_no_place_in_it(history: History) -> None:
+    """Neither what failed or was stopped, nor another tool's results among races; no preset has none."""
+    for number, status in enumerate(("done", "stopped", "failed")):
+        race = done()
+        race.id, race.preset, race.status = f"race-{number}", "p", status
+        saved(history, race)
+    assert len(Trend.of(history, "p").points) == 1
+    with pytest.raises(InvalidInput):
+        Trend.of(history, "")
 
 
 @pytest.fixture

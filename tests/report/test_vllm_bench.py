@@ -15,6 +15,7 @@ from support.measured_run import measured_run
 from support.sweep_run import made_sweep
 
 from playground.domain.errors import InvalidInput
+from playground.domain.message import Message
 from playground.domain.record.metrics import side_figures
 from playground.report.exports.files import exported, formats_of
 from playground.report.exports.vllm_bench import vllm_bench_text
@@ -57,6 +58,17 @@ def test_the_keys_are_those_of_vllm() -> None:
     latencies = {f"{of}_{name}_ms" for name in ("ttft", "tpot", "itl") for of in ("mean", "median", "std", "p99")}
     for result in results_of(vllm_bench_text(measured_run())):
         assert keys | latencies <= {*result}
+
+
+def test_totals_are_of_the_requests_that_succeeded() -> None:
+    run = measured_run()
+    trial = run.sides[0].trials[0]
+    trial.requests[0].problem = Message("stream.closed")
+    result = results_of(vllm_bench_text(run))[0]
+    assert result["failed"] == 1
+    assert result["completed"] == len(run.sides[0].requests) - 1
+    assert result["total_output_tokens"] == sum(result["output_lens"])
+    assert result["output_throughput"] == pytest.approx(sum(result["output_lens"]) / result["duration"])
 
 
 def test_the_values_are_those_of_the_run() -> None:

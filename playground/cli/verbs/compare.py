@@ -20,6 +20,7 @@ from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.record.run import Run
 from playground.domain.spec.case import Case
+from playground.domain.spec.measurement import Measurement
 from playground.domain.spec.workload import Workload
 from playground.domain.stats.rounds import whole_rounds
 from playground.domain.validation import validate
@@ -84,8 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = None if arguments.same_path else preset.name
     comparison = host.comparison(sides, workload, measurement, name)
     if arguments.plan:
-        expectation = host.expected(case)
-        print_json(expected.document(expectation)) if arguments.json else _print_plan(expectation, comparison)
+        _show_plan(host.expected(case), comparison, as_json=arguments.json)
         return 0
     if not arguments.json:
         _print_plan(host.expected(case), comparison, sys.stderr)
@@ -126,6 +126,10 @@ def _stop_with(lifeline: int, stop: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def _show_plan(expectation: Expected, comparison: Comparison, *, as_json: bool) -> None:
+    print_json(expected.document(expectation)) if as_json else _print_plan(expectation, comparison)
+
+
 def _print_plan(expectation: Expected, comparison: Comparison, file: TextIO | None = None) -> None:
     print(say_message(expected.start_sentence(expectation)), file=file)
     if comparison.run.measurement is not None:
@@ -140,7 +144,14 @@ def _repeat(config: Config, arguments: argparse.Namespace) -> int:
     earlier = host.history.get(arguments.from_run)
     if earlier is None:
         raise InvalidInput("history.no_such_run", id=arguments.from_run)
-    record = asyncio.run(_run_comparison(host, host.repetition(earlier), quiet=arguments.json))
+    comparison = host.repetition(earlier)
+    if arguments.plan:
+        case = Case(
+            sides=earlier.settings, workload=earlier.workload, measurement=earlier.measurement or Measurement()
+        )
+        _show_plan(host.expected(case), comparison, as_json=arguments.json)
+        return 0
+    record = asyncio.run(_run_comparison(host, comparison, quiet=arguments.json))
     beside = SideBySide.of([earlier, record])
     print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
     return 0 if record.status in ("done", "stopped") else 1

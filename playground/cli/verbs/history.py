@@ -124,8 +124,9 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     history = _history()
-    beside = SideBySide.of([_run(run_id, history) for run_id in arguments.ids[: MOST_RUNS + 1]])
-    print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
+    with readable(", ".join(arguments.ids)):
+        beside = SideBySide.of([_run(run_id, history) for run_id in arguments.ids[: MOST_RUNS + 1]])
+        print_json(side_by_side_document(beside)) if arguments.json else print_side_by_side(beside)
     return 0
 
 

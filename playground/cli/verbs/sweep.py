@@ -43,8 +43,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep.add_argument("--search", action="store_true", help=say("cli.search"))
     sweep.add_argument("--prompts", metavar="FILE", help=say("cli.prompts"))
     sweep.add_argument("--minutes", type=_minutes, help=say("cli.minutes"))
-    sweep.add_argument("--resume", metavar="ID", help=say("cli.resume"))
-    sweep.add_argument("--schedule", metavar="ID", help=say("cli.schedule"))
+    earlier = sweep.add_mutually_exclusive_group()
+    earlier.add_argument("--resume", metavar="ID", help=say("cli.resume"))
+    earlier.add_argument("--schedule", metavar="ID", help=say("cli.schedule"))
     sweep.add_argument("--plan", action="store_true", help=say("cli.plan"))
     sweep.add_argument(
         "--on", nargs=2, action="append", default=[], metavar=("command", "TEMPLATE"), help=say("cli.on")
@@ -133,7 +134,7 @@ def _earlier(host: Host, sweep_id: str, arguments: argparse.Namespace) -> Sweep:
     if sweep is None:
         raise InvalidInput("sweep.no_such_sweep", id=sweep_id)
     if arguments.preset or arguments.knob or arguments.prompts or arguments.search:
-        raise InvalidInput("cli.resume_alone")
+        raise InvalidInput("cli.resume_alone", option="--resume" if arguments.resume else "--schedule")
     return sweep
 
 

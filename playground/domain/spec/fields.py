@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -39,6 +40,16 @@ def _names_a_file(name: str) -> str:
 ModelName = Annotated[
     str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$"), AfterValidator(_names_a_file)
 ]
+
+
+def _names_gpus(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3}){0,63}", text):
+        raise refused("accepted.gpu_numbers", None)
+    return text
+
+
+# GPUs by their numbers.
+Cards = Annotated[str, AfterValidator(_names_gpus)]
 
 
 def _allows(annotation: object, kind: type) -> bool:

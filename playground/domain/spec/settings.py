@@ -17,7 +17,7 @@ from pydantic import (
 
 from playground.domain.url import BaseUrl
 
-from .fields import NO_NUL, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
+from .fields import NO_NUL, Cards, Count, Frozen, ModelLength, ModelName, PositiveInt, Word
 from .speculation import Speculation, SpeculationOff
 
 # Knobs that are no options of vLLM's command line: switches in its environment, "0" or "1".
@@ -58,7 +58,7 @@ class Knobs(Frozen):
     data_parallel_size: PositiveInt | None = None
     distributed_executor_backend: Literal["ray", "mp", "uni", "external_launcher"] | None = None
     # The GPUs to take, by their numbers, as in "0,1".
-    cuda_visible_devices: Annotated[str, Field(pattern=r"^\d{1,3}(,\d{1,3}){0,63}$")] | None = None
+    cuda_visible_devices: Cards | None = None
 
     def overrides(self) -> dict[str, int | float | bool | str]:
         """The knobs that were set, by name."""

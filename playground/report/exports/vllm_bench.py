@@ -53,10 +53,13 @@ def _result(run: Run, side: SideRecord, values: Mapping[str, object]) -> dict[st
     backend = (
         "openai" if isinstance(side.settings, AttachedEndpoint) and side.settings.api != "chat" else "openai-chat"
     )
-    failed = [trace.problem is not None for trace in traces]
-    known = [trace.prompt_tokens for trace in traces if trace.problem is None]
+    # vLLM's totals are of the requests that succeeded.
+    succeeded = [trace for trace in traces if trace.problem is None]
+    seconds = sum(duration_ms(trial.requests) or 0.0 for trial in side.trials) / 1000
+    received = _sum([trace.prompt_tokens for trace in succeeded])
+    written = _sum([trace.counted_tokens for trace in succeeded])
     return {
-        "date": datetime.fromisoformat(run.created_at).strftime("%Y%m%d-%H%M%S"),
+        "date": datetime.fromisoformat(run.created_at).astimezone().strftime("%Y%m%d-%H%M%S"),
         "endpoint_type": backend,
         "backend": backend,
         "label": side.label,
@@ -68,21 +71,30 @@ def _result(run: Run, side: SideRecord, values: Mapping[str, object]) -> dict[st
         **({"vllm_version": side.runtime_version} if side.runtime_version else {}),
         **values,
         **_load(run, side),
-        "duration": sum(duration_ms(trial.requests) or 0.0 for trial in side.trials) / 1000,
-        "completed": failed.count(False),
-        "failed": failed.count(True),
-        "total_input_tokens": None if None in known else sum(count or 0 for count in known),
-        "total_output_tokens": figures.output_tokens,
-        "request_throughput": figures.requests_per_s,
+        "duration": seconds,
+        "completed": len(succeeded),
+        "failed": len(traces) - len(succeeded),
+        "total_input_tokens": received,
+        "total_output_tokens": written,
+        "request_throughput": _rate(len(succeeded), seconds),
         "request_goodput": figures.goodput_requests_per_s,
-        "output_throughput": figures.output_tokens_per_s,
-        "total_token_throughput": figures.total_tokens_per_s,
+        "output_throughput": _rate(written, seconds),
+        "total_token_throughput": _rate(_sum([received, written]), seconds),
         **_details(side),
         **_most(side),
         "rtfx": 0.0,
         **_speculation(side),
         **_latencies(traces),
     }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    counted = [count for count in counts if count is not None]
+    return sum(counted) if len(counted) == len(counts) else None
+
+
+def _rate(count: int | None, seconds: float) -> float | None:
+    return None if count is None or not seconds else count / seconds
 
 
 def _load(run: Run, side: SideRecord) -> dict[str, Any]:

@@ -142,7 +142,13 @@ def _warnings(runs: Sequence[Run], differing: Sequence[Difference]) -> Iterator[
         yield Message("beside.modes")
     if keys & MACHINE:
         yield Message("beside.machines")
-    if any(key.rpartition(".")[2] in PROMPTS for key in keys):
+    # What sent nothing has failed, which is said.
+    sent = {
+        difference.key
+        for difference in differing
+        if None not in difference.values or difference.key != "prompts_sent"
+    }
+    if any(key.rpartition(".")[2] in PROMPTS for key in sent):
         yield Message("beside.prompts")
     if any(key.startswith(("workload.sampling.", "measurement.profile.")) for key in keys):
         yield Message("beside.load")

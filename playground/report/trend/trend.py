@@ -60,12 +60,15 @@ class Trend:
     def of(cls, history: History, preset: str) -> Trend:
         """Of the newest MOST_RUNS runs. Measured ones, if there are any; else races. Raises InvalidInput for a
         preset without runs that ended with a figure. Blocking."""
-        outlines = history.outlines(preset, MOST_RUNS)
+        if not preset:
+            raise InvalidInput("trend.none", preset=preset)
+        outlines = [each for each in history.outlines(preset, MOST_RUNS) if each[0].status == "done"]
+        races = [each for each in outlines if each[0].mode == "race"]
         measured = [(run, result) for run, result in outlines if result.headline.speed_up is not None]
         figure: Figure = "speed_up" if measured else "output_tokens_per_s"
         drawn = [
             (run, result, point)
-            for run, result in measured or outlines
+            for run, result in measured or races
             if (point := _point(run, result, figure)) is not None
         ]
         if not drawn:

@@ -58,7 +58,7 @@ def _cards(side: EngineSettings, gpus: Sequence[Gpu], users: Mapping[int, int]) 
         raise InvalidInput("settings.too_many_gpus", wanted=side.gpus, available=len(gpus))
     if side.cards:
         by_index = {gpu.index: gpu for gpu in gpus}
-        if len(set(side.cards)) != side.gpus or not set(side.cards) <= by_index.keys():
+        if not len(set(side.cards)) == len(side.cards) == side.gpus or not set(side.cards) <= by_index.keys():
             raise InvalidInput(
                 "settings.other_cards",
                 key="knobs.cuda_visible_devices",

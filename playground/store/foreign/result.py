@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,10 @@ from playground.domain.spec.load_profile import ConcurrencyProfile, LoadProfile,
 from playground.domain.unicode import mended
 
 MOST_CONCURRENT = 4096
+# SQLite's largest number.
+MOST_COUNTED = 2**63 - 1
+# What would steer a terminal.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,15 @@ class Values:
 
     def count(self, *keys: str) -> int | None:
         number = self.number(*keys)
+        if number is not None and number > MOST_COUNTED:
+            raise self.refused(keys[0], number)
         return None if number is None else round(number)
 
     def text(self, key: str) -> str | None:
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise self.refused(key, value)
-        return mended(value) if value else None
+        return CONTROL.sub(" ", mended(value)) if value else None
 
     def table(self, key: str) -> Values:
         """Empty if there is none."""

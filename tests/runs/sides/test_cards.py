@@ -162,7 +162,7 @@ def test_cards_are_chosen(
     assert all(placement.contended != apart for placement in placed)
 
 
-@pytest.mark.parametrize("cards", ["1", "0,1,2", "0,0", "0,7"])
+@pytest.mark.parametrize("cards", ["1", "0,1,2", "0,0", "0,7", "0,1,1"])
 def test_cards_that_do_not_fit(cards: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_cards(monkeypatch, StandIn(*nodes(4)))
     side = EngineSettings(target="t", knobs=Knobs(tensor_parallel_size=2, cuda_visible_devices=cards))
