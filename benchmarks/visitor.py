@@ -89,9 +89,9 @@ class Visitor:
     def _pressed(
         self, button: str, event: str, details: Mapping[str, object] | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The event that pressing it means, and the body of its request."""
+        """The event that pressing it means, and the body of its request; not what a script does by itself."""
         target = [self._component(button), event]
-        dependency = next(item for item in self._events if target in item["targets"])
+        dependency = next(item for item in self._events if target in item["targets"] and item["backend_fn"])
         state = {"fn_index": dependency["id"], "session_hash": self.session, "trigger_id": target[0]}
         values = [self._values.get(number) for number in dependency["inputs"]]
         return dependency, {**state, "data": values, "event_data": details}

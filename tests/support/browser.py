@@ -71,7 +71,11 @@ async def fill(box: Locator, text: str) -> None:
 async def choose(page: Page, preset: str) -> None:
     """A preset of the gallery."""
     await page.locator(".choose").click()
-    await page.locator(f'.gallery a.title[href="?preset={preset}"]').click()
+    offer = page.locator(f'.gallery a.title[href="?preset={preset}"]')
+    await expect(offer).to_be_attached()
+    if not await offer.is_visible():
+        await page.locator(".gallery summary").click()
+    await offer.click()
 
 
 async def unfold(page: Page, name: str) -> None:
