@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -131,6 +132,11 @@ async def opens(page: Page) -> None:
     note = page.locator(".folds:visible").first
     await expect(page.locator(".lead-chart:visible polyline").first).to_be_attached()
     await unfold(page, "all-charts")
+    await page.locator(".chart-grid .js-plotly-plot:visible").first.hover()
+    async with page.expect_download() as saved:
+        await page.locator(".modebar-btn[data-title='Save as SVG']:visible").first.click()
+    file = await (await saved.value).path()
+    assert "<svg" in await asyncio.to_thread(file.read_text)
     await expect(note).to_contain_text(f"k = 3 failed: {say_message(OUT_OF_MEMORY)}")
     rows = page.locator("#history-points tbody tr")
     await expect(rows).to_have_count(4)

@@ -7,6 +7,7 @@ let drawn = {};
 let loading = null;
 let latest = 0;
 let pending = {};
+let saving = {};
 const clickable = new Set();
 
 // A point that stands for a run has the run's id.
@@ -24,6 +25,20 @@ function library() {
     document.head.appendChild(script);
   });
   return loading;
+}
+
+// The buttons that appear over a chart. What is saved has the page's background, or light text would stand on white.
+function savers(name) {
+  return Object.entries(saving).map(([format, title]) => ({
+    name: title,
+    title,
+    icon: window.Plotly.Icons[format === 'png' ? 'camera' : 'disk'],
+    click: ({data, layout, offsetWidth, offsetHeight}) => {
+      const background = getComputedStyle(element).getPropertyValue('--background-fill-primary');
+      const figure = {data, layout: {...layout, paper_bgcolor: background}};
+      window.Plotly.downloadImage(figure, {format, filename: name, width: offsetWidth, height: offsetHeight});
+    },
+  }));
 }
 
 // A race and a measured run have different charts.
@@ -47,6 +62,7 @@ function show(text) {
   element.querySelector('.all-charts > summary').textContent = value.title ?? '';
   element.querySelector('.left-out').textContent = value.left_out ?? '';
   pending = value.figures ?? {};
+  saving = {png: value.png, svg: value.svg};
   if (fold.open) draw();
 }
 
@@ -70,7 +86,7 @@ async function draw() {
     if (drawing !== latest) return;
     drawn[name] = text;
     const layout = {...figure.layout, autosize: true, font: {...figure.layout.font, color: colour}};
-    await window.Plotly.react(boxes[name], figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: false});
+    await window.Plotly.react(boxes[name], figure.data, layout, {responsive: true, displaylogo: false, modeBarButtons: [savers(name)]});
     if (!clickable.has(name)) boxes[name].on('plotly_click', clicked);
     clickable.add(name);
   }

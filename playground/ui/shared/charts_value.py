@@ -15,7 +15,8 @@ def charts_value(figures: dict[str, charts.Chart], locale: Locale, *, ended: boo
     shown = said if ended else figures
     if not shown:
         return "{}"
-    texts = {"title": say("chart.all", locale, count=len(shown))}
+    names = {"title": "chart.all", **{form: f"chart.save_{form}" for form in ("png", "svg")}}
+    texts = {name: say(message_id, locale, count=len(shown)) for name, message_id in names.items()}
     if ended and silent:
         texts["left_out"] = say("chart.left_out", locale, titles=" · ".join(silent))
     first = charts.svg(shown[lead]) if lead in shown else ""
