@@ -48,7 +48,7 @@ def race_figures(side: SideRecord, locale: Locale = "en") -> list[tuple[str, str
     return [
         (
             figure.label(locale),
-            marks.get(figure.id, "") + figure.text(values[figure.id]),
+            (marks.get(figure.id, "") if values[figure.id] is not None else "") + figure.text(values[figure.id]),
             figure.definition(locale),
         )
         for figure in RACE

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.finished_runs import RUNS
+from support.finished_runs import RUNS, failed
 from support.measured_run import measured_run
 from support.sweep_run import made_sweep
 
@@ -69,6 +69,11 @@ def test_totals_are_of_the_requests_that_succeeded() -> None:
     assert result["completed"] == len(run.sides[0].requests) - 1
     assert result["total_output_tokens"] == sum(result["output_lens"])
     assert result["output_throughput"] == pytest.approx(sum(result["output_lens"]) / result["duration"])
+
+
+def test_what_sent_nothing_is_not_offered() -> None:
+    assert "vllm-bench" not in formats_of(failed())
+    assert "vllm-bench" in formats_of(measured_run())
 
 
 def test_the_values_are_those_of_the_run() -> None:

@@ -29,7 +29,11 @@ Format = Literal["json", "csv", "html", "vllm-bench", "original"]
 def formats_of(record: Run | Sweep) -> tuple[Format, ...]:
     """What it can be exported as."""
     imported = isinstance(record, Run) and record.mode == "imported"
-    return ("json", "csv", "html", "original" if imported else "vllm-bench")
+    if imported:
+        return ("json", "csv", "html", "original")
+    runs = [record] if isinstance(record, Run) else [point.run for point in record.points if point.run is not None]
+    requests = any(side.requests for run in runs for side in run.sides)
+    return ("json", "csv", "html", *(("vllm-bench",) if requests else ()))
 
 
 def exported(record: Run | Sweep, form: Format, locale: Locale = "en", *, side: str | None = None) -> str:

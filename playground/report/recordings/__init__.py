@@ -93,7 +93,8 @@ def origin(record: Run | Sweep) -> list[Message]:
         "versions": " | ".join(dict.fromkeys(side.runtime_version for side in sides if side.runtime_version))
         or "-",
     }
-    said = [Message("recording.on", params)]
+    complete = "-" not in (params["machine"], params["versions"])
+    said = [Message("recording.on" if complete else "recording.at", params)]
     engines = [side.settings for side in sides if isinstance(side.settings, EngineSettings)]
     if any(engine.knobs.load_format == "dummy" for engine in engines):
         said.append(Message("recording.random_weights"))

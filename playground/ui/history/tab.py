@@ -262,7 +262,7 @@ class Opening:
         try:
             return {**self._closed(), tab.beside: await READERS.run(beside_html, self._host, ids, locale)}
         except PlaygroundError as error:
-            logger.exception("%s are not compared", ", ".join(ids))
+            logger.warning("%s are not compared: %s", ", ".join(ids), say_message(error))
             return {**self._closed(), tab.problem: alert(error, locale)}
 
     def _closed(self) -> dict[Any, Any]:
@@ -277,7 +277,7 @@ class Opening:
         try:
             rendered = await READERS.run(self._rendered, saved_id, locale)
         except PlaygroundError as error:
-            logger.exception("%s is not opened", saved_id)
+            logger.warning("%s is not opened: %s", saved_id, say_message(error))
             return {**closed, tab.problem: alert(error, locale)}
         return {**closed, **rendered} if rendered else {}
 
