@@ -96,7 +96,9 @@ class Config:
 
     @property
     def serves_others(self) -> bool:
-        """Whether the page can be reached from other machines."""
+        """Whether the page can be reached from other machines, by itself or through a proxy in front of it."""
+        if self.origins or self.auth is not None:
+            return True
         try:
             return not ipaddress.ip_address(self.host).is_loopback
         except ValueError:

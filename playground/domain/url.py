@@ -89,12 +89,17 @@ class BaseUrl:
 def _host(name: str) -> str:
     if ":" in name:
         try:
-            return str(ipaddress.IPv6Address(name))
+            address = ipaddress.IPv6Address(name)
+            return str(address.ipv4_mapped or address)
         except ValueError:
             raise ValueError("no host") from None
     if not HOST.fullmatch(name):
         raise ValueError("no host")
-    if name.rpartition(".")[2].isdigit():
+    last = name.rpartition(".")[2]
+    # Resolvers take a hexadecimal number for an address, too.
+    if re.fullmatch(r"0x[0-9a-f]*", last):
+        raise ValueError("no host")
+    if last.isdigit():
         # No name of a host ends with digits alone: it is an IPv4 address, or none.
         try:
             return str(ipaddress.IPv4Address(name))

@@ -17,6 +17,8 @@ from playground.i18n import LOCALES, say_message
 from playground.load.endpoint import Endpoint
 
 BAD = [
+    "http://0x7f000001:8000",
+    "http://127.0.0.0x1",
     "http://[fe80::1%$(id)]:8000",
     "http://[fe80::1%eth0]",
     "http://[::1]x",
@@ -119,6 +121,7 @@ def test_below(above: str, below: str, covers: bool) -> None:
         ("localhost", True),
         ("127.8.9.1", True),
         ("[::1]", True),
+        ("[::ffff:127.0.0.1]", True),
         ("10.0.0.1", False),
         ("localhost.evil.net", False),
     ],

@@ -10,6 +10,7 @@ import pytest
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.i18n import LOCALES, say_message
+from playground.load.endpoint import Endpoint
 from playground.ui.server.server import listen
 
 
@@ -76,3 +77,14 @@ def test_ipv6(typed: str, host: str, others: bool, tmp_path: Path) -> None:
     config = Config.from_environment({"PLAYGROUND_HOST": typed, "PLAYGROUND_DB": str(tmp_path / "h.db")})
     assert config.host == host
     assert config.serves_others == others
+
+
+@pytest.mark.parametrize(
+    "variables", [{"PLAYGROUND_ORIGINS": "https://bench.example.com"}, {"PLAYGROUND_AUTH": "user:password"}]
+)
+def test_a_proxy_lets_others_in_too(variables: dict[str, str]) -> None:
+    config = Config.from_environment(variables)
+    assert config.serves_others
+    with pytest.raises(InvalidInput) as refused:
+        Endpoint.attached(config, "http://169.254.169.254", "model", "chat")
+    assert refused.value.message_id == "endpoint.none_allowed"
