@@ -2,7 +2,7 @@
 #
 #   make install   create .venv with everything that run and test need
 #   make run       open the page; it prints its address
-#   make test      run all tests on four workers, then those that judge times alone (ARGS="..." goes to pytest)
+#   make test      run all tests on three workers, then those that judge times alone (ARGS="..." goes to pytest)
 #   make test-fast run the quick ones, while you type: no engine, browser, other server or whole comparison
 #   make check     format, lint, types, layers
 #
@@ -46,9 +46,9 @@ MADE := $(VENV)/.made-$(VARIANT)
 APP := $(VENV)/.app-$(VARIANT)
 DEV := $(VENV)/.dev-$(VARIANT)
 LM_EVAL := $(VENV)/.lm-eval-$(VARIANT)
-# Four workers, on any machine: one has the tests with engines all the time, the others wait much of theirs
+# Three workers, on any machine: one has the tests with engines all the time, the others wait much of theirs
 # (tests/support/schedule.py says how the tests are shared out).
-PYTEST := $(BIN)/python -m pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 define FUNCTIONS
 say() { printf '==> %s\n' "$$*"; }
