@@ -85,12 +85,8 @@ class ComparisonElsewhere(Comparison):
     def _read(self, text: str) -> Run:
         """Raises WorkFailed for a document of something else than what was to be measured."""
         run = record_of(text, self.place.name)
-        if not isinstance(run, Run) or (run.workload, run.measurement) != (
-            self.run.workload,
-            self.run.measurement,
-        ):
-            raise WorkFailed("elsewhere.other", place=self.place.name)
-        if len(run.sides) != len(self.run.sides):
+        planned_work = (self.run.workload, self.run.measurement, len(self.run.sides))
+        if not isinstance(run, Run) or (run.workload, run.measurement, len(run.sides)) != planned_work:
             raise WorkFailed("elsewhere.other", place=self.place.name)
         for side, planned in zip(run.sides, self.run.sides, strict=True):
             # There it may say the version; a sweep's points agree in their labels.

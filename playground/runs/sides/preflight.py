@@ -89,7 +89,7 @@ def assess(
 ) -> list[SideCheck]:
     """Check engines whose placement is known already. Engines start in this order."""
     facts: dict[str, Partner | Message] = {}
-    absent: set[str] = set()
+    absent: dict[str, Message] = {}
     drafted = {
         name
         for engine in engines
@@ -101,8 +101,7 @@ def assess(
             folders.check_name(config, name)
             facts[name] = inspection.read(config, name, tokens=name in drafted, ask_hub=ask_hub)
         except InvalidInput as error:
-            facts[name] = error.as_message()
-            absent.add(name)
+            facts[name] = absent[name] = error.as_message()
         except PlaygroundError as error:
             facts[name] = error.as_message()
         except Exception as error:
@@ -120,8 +119,10 @@ def assess(
             _device(config, engine.placement, host), sharing, _splits(facts[engine.settings.target], host)
         )
         try:
-            missing = [facts[name] for name in (engine.settings.target, engine.settings.draft) if name in absent]
-            issues = tuple(FitIssue(why, "blocking", certain=True) for why in missing if isinstance(why, Message))
+            models = (engine.settings.target, engine.settings.draft)
+            issues = tuple(
+                FitIssue(absent[name], "blocking", certain=True) for name in models if name and name in absent
+            )
             if issues:
                 check = SideCheck(engine.label, place.device, None, issues, None)
             else:

@@ -45,8 +45,10 @@ def knob_texts(locale: Locale) -> dict[str, tuple[str, str]]:
 
 def value_text(key: str, value: Value, locale: Locale) -> str:
     """A value as a card shows it; models of the hub without their owner."""
-    if value is None or (key, value) == ("runtime", "default"):
-        return say("card.unset" if value is None and not key.startswith("knobs.") else "card.default", locale)
+    if value is None:
+        return say("card.default" if key.startswith("knobs.") else "card.unset", locale)
+    if (key, value) == ("runtime", "default"):
+        return say("card.default", locale)
     if isinstance(value, bool):
         return str(value).lower()
     if key == METHOD and value == "off":
