@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -30,6 +31,7 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_ORIGINS": "addresses under which visitors reach the page, comma-separated",
     "PLAYGROUND_AUTH": "user:password that visitors must enter",
     "PLAYGROUND_RUNTIMES": "more Python interpreters that have vLLM: name=/path/to/python, comma-separated",
+    "PLAYGROUND_ENGINES": "other engines: name=a command with {model} and {port} in it, separated by semicolons",
     "PLAYGROUND_ALLOWED_MODELS": "if set, only these targets and drafts may run, comma-separated",
     "PLAYGROUND_ENDPOINTS": "if set, only endpoints at or below these addresses may be attached, comma-separated",
     "PLAYGROUND_ENDPOINT_KEYS": "keys of attached endpoints: https://api.example.com=KEY, comma-separated",
@@ -82,6 +84,7 @@ class Config:
     origins: tuple[BaseUrl, ...] = field(default_factory=_origins)
     auth: tuple[str, str] | None = None
     runtimes: Mapping[str, Path] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
     allowed_models: tuple[str, ...] = ()
     endpoints: tuple[BaseUrl, ...] = ()
     endpoint_keys: Mapping[BaseUrl, str] = field(default_factory=dict, repr=False)
@@ -141,8 +144,18 @@ def _parse(name: str, value: str) -> object:
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)
-            case "RUNTIMES" | "ALLOWED_MODELS" | "ORIGINS" | "ENDPOINTS" | "ENDPOINT_KEYS" | "LIMITS" as kind:
-                return _parse_list(kind, [item.strip() for item in value.split(",")])
+            case (
+                "RUNTIMES"
+                | "ENGINES"
+                | "ALLOWED_MODELS"
+                | "ORIGINS"
+                | "ENDPOINTS"
+                | "ENDPOINT_KEYS"
+                | "LIMITS" as kind
+            ):
+                # A command may contain commas.
+                separator = ";" if kind == "ENGINES" else ","
+                return _parse_list(kind, [item.strip() for item in value.split(separator)])
             case _:
                 return value
     except (ValueError, KeyError, RuntimeError) as error:
@@ -160,6 +173,8 @@ def _parse_list(kind: str, items: list[str]) -> object:
             return replace(DEFAULTS, **dict(_limit(item) for item in items))
         case "ENDPOINTS" | "ORIGINS":
             return tuple(BaseUrl.parse(item) for item in items)
+        case "ENGINES":
+            return dict(_engine(item) for item in items)
         case "ENDPOINT_KEYS":
             return dict(_endpoint_key(item) for item in items)
         case _:
@@ -176,6 +191,14 @@ def _limit(text: str) -> tuple[str, int]:
     if not whole or not 1 <= int(number) <= MOST:
         raise InvalidInput("limits.bad_value", name=name, value=number, most=MOST)
     return name, int(number)
+
+
+def _engine(text: str) -> tuple[str, str]:
+    """Parse NAME=COMMAND. Raises ValueError."""
+    name, command = map(str.strip, text.split("=", 1))
+    if not name or len(shlex.split(command)) < 2 or "{port}" not in command or "{model}" not in command:
+        raise ValueError("no command")
+    return name, command
 
 
 def _endpoint_key(text: str) -> tuple[BaseUrl, str]:

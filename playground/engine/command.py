@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from playground.domain.spec.speculation import SPECULATION_METHODS
 
 from . import flags
 from .devices import Placement
+from .kinds.kind import SERVED_NAME, Kind, Launch
 from .runtime import Runtime
 
-SERVED_NAME = "playground"
 SPECULATION_FLAG = "--speculative-config"
 # A newer option than the JSON one; its choices are the methods that a version has.
 METHOD_FLAG = "--spec-method"
@@ -29,11 +29,15 @@ KnobValue = int | float | bool | str
 @dataclass(frozen=True)
 class Command:
     """An engine's command. `added` holds only the environment variables that it needs beyond its parent's; `kept`
-    those that let it start from what earlier starts left, and change nothing of what it serves."""
+    those that let it start from what earlier starts left, and change nothing of what it serves. `answers_to`: the
+    model's name in requests. `kind` and `port` are None for vLLM, which listens on a Unix socket."""
 
     argv: tuple[str, ...]
     added: Mapping[str, str]
     kept: Mapping[str, str] = field(default_factory=dict)
+    answers_to: str = SERVED_NAME
+    kind: Kind | None = None
+    port: int | None = None
 
     def __str__(self) -> str:
         """The command as it is typed in a shell."""
@@ -69,6 +73,17 @@ def build(
     return Command(argv, _environment(runtime, placement, settings, cpu_kv_gib))
 
 
+def build_other(kind: Kind, launch: Launch, placement: Placement) -> Command:
+    """The command of an engine that is not vLLM, for settings that were checked."""
+    added = {"HF_HUB_OFFLINE": "1"}
+    if placement.device == "cpu":
+        added["OMP_NUM_THREADS"] = str(launch.cores)
+    else:
+        added |= _visible(placement)
+    argv = kind.argv(launch)
+    return Command(argv, added, answers_to=kind.answers_to(launch), kind=kind, port=launch.port)
+
+
 def arguments(
     settings: EngineSettings,
     knobs: Mapping[str, KnobValue],
@@ -89,6 +104,9 @@ def arguments(
 def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
     """Raises InvalidInput for a knob, a value, a method or an extra flag that this runtime does not have: which,
     and what does its job there; and for an extra flag that only the playground may set."""
+    if runtime.kind is not None:
+        runtime.kind.check(settings, side)
+        return
     where = {"side": side, "version": runtime.version}
     for name, value in settings.knobs.options.items():
         flags.check_known(runtime, _flag_of(name), f"knobs.{name}", where)
@@ -111,14 +129,18 @@ def check(settings: EngineSettings, runtime: Runtime, side: str) -> None:
     flags.check_extra(settings.extra_flags, runtime, where, speculates=settings.speculates is True)
 
 
-def effective(settings: EngineSettings, placement: Placement, native_bf16: bool) -> EngineSettings:
-    """The settings with defaults that depend on the placement: dtype on a CPU, the share of a shared GPU."""
+def effective(
+    settings: EngineSettings, placement: Placement, native_bf16: bool, knows: Container[str] = Knobs.model_fields
+) -> EngineSettings:
+    """The settings with defaults that depend on the placement: dtype on a CPU, the share of a shared GPU; those of
+    them that the engine `knows`."""
     knobs = settings.knobs.overrides()
-    if placement.device == "cpu" and "dtype" not in knobs and not native_bf16:
+    if placement.device == "cpu" and "dtype" not in knobs and "dtype" in knows and not native_bf16:
         knobs["dtype"] = "float32"
     # Also where the KV cache has a size: vLLM does not start where less than its share is free.
-    if placement.sharing > 1 and "gpu_memory_utilization" not in knobs:
-        knobs["gpu_memory_utilization"] = round(SHARED_UTILIZATION / placement.sharing, 2)
+    share = "gpu_memory_utilization"
+    if placement.sharing > 1 and share not in knobs and share in knows:
+        knobs[share] = round(SHARED_UTILIZATION / placement.sharing, 2)
     return settings.model_copy(update={"knobs": Knobs.model_validate(knobs)})
 
 
@@ -142,9 +164,7 @@ def _environment(
 ) -> dict[str, str]:
     added = settings.knobs.variables
     if placement.device != "cpu":
-        # NVML counts by bus; CUDA by speed, unless told otherwise.
-        gpus = ",".join(map(str, placement.gpus))
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpus, **added}
+        return {**_visible(placement), **added}
     added["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, placement.cores))
     if settings.knobs.kv_cache_memory_bytes is None:
         # Unset, the first engine takes half of the memory and the second finds none.
@@ -152,3 +172,8 @@ def _environment(
     if runtime.openmp is not None:
         added["LD_PRELOAD"] = str(runtime.openmp)
     return added
+
+
+def _visible(placement: Placement) -> dict[str, str]:
+    # NVML counts by bus; CUDA by speed, unless told otherwise.
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, placement.gpus))}

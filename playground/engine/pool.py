@@ -103,7 +103,7 @@ class Pool:
     def live(self, request: EngineRequest) -> Engine | None:
         """The engine that already runs with exactly these settings, if there is one that can be reached."""
         engine = self._engines.get(request.name)
-        return engine if engine is not None and engine.alive and engine.uds.exists() else None
+        return engine if engine is not None and engine.reachable else None
 
     async def provide(
         self, requests: Sequence[EngineRequest], on_stage: Callable[[int, str], None]

@@ -1,4 +1,5 @@
-"""A runtime: a Python interpreter that has vLLM. It is probed for its version, its device and its flags."""
+"""A runtime: a Python interpreter that has vLLM, probed for its version, its device and its flags; or another
+engine."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from typing import Any
 from playground import private_files
 from playground.config import Config
 from playground.domain.errors import InvalidInput, WorkFailed
+from playground.engine.kinds.kind import Kind
+from playground.engine.kinds.program import Program
+from playground.engine.kinds.table import kinds
 from playground.processes import ended_by_signal, quiet_environment, run_json
 
 logger = logging.getLogger(__name__)
@@ -29,7 +33,8 @@ class Runtime:
 
     `heterogeneous_vocab`: it can draft with another tokenizer; `arctic_inference`: it can draft by suffixes;
     `schedules`: it can choose k by the size of the batch;
-    `bytecode`: its modules were compiled to bytecode when they were installed.
+    `bytecode`: its modules were compiled to bytecode when they were installed;
+    `kind`: what it is, if not vLLM, and `program`: how it is started.
     """
 
     name: str
@@ -48,6 +53,8 @@ class Runtime:
     # Flag -> the name of what it sets, where that is not the flag's own; the names that take several values.
     names: Mapping[str, str] = field(default_factory=dict, hash=False)
     lists: frozenset[str] = frozenset()
+    kind: Kind | None = None
+    program: Program | None = None
 
     def knows(self, flag: str) -> bool:
         return flag in self.flags
@@ -58,8 +65,25 @@ class Runtime:
 
 
 def names(config: Config) -> list[str]:
-    """All runtimes, the default first, which the configuration may map to another interpreter."""
-    return list(dict.fromkeys([DEFAULT, *config.runtimes]))
+    """All runtimes, the default first, which the configuration may map to another interpreter; then the other
+    engines that are on this host."""
+    others = [name for name, kind in kinds(config).items() if kind.find() is not None]
+    return list(dict.fromkeys([DEFAULT, *config.runtimes, *others]))
+
+
+def check_name(config: Config, name: str) -> None:
+    """Raises InvalidInput for a runtime that this host does not have."""
+    if name in config.runtimes or name not in kinds(config):
+        interpreter(config, name)
+    else:
+        _program(kinds(config)[name])
+
+
+def _program(kind: Kind) -> Program:
+    program = kind.find()
+    if program is None:
+        raise InvalidInput("kind.absent", engine=kind.title, brings=kind.brings, key="runtime")
+    return program
 
 
 def interpreter(config: Config, name: str) -> Path:
@@ -74,8 +98,15 @@ def interpreter(config: Config, name: str) -> Path:
 def probe(config: Config, name: str = DEFAULT) -> Runtime:
     """Ask the runtime. Its flags take an import of vLLM the first time and are cached by interpreter and version.
 
-    Blocking (a fraction of a second when cached). Raises WorkFailed if there is no usable vLLM.
+    Blocking (a fraction of a second when cached). Raises WorkFailed if there is no usable vLLM, InvalidInput if
+    there is no such runtime.
     """
+    if name not in config.runtimes and (kind := kinds(config).get(name)):
+        program = _program(kind)
+        python = Path(sys.executable)
+        return Runtime(
+            name, python, program.version, program.device, "", None, frozenset(), kind=kind, program=program
+        )
     python = interpreter(config, name)
     identity = _ask(python, "identity", timeout_s=60)
     if not identity.get("version") or not identity.get("entry_point"):

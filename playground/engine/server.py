@@ -25,6 +25,7 @@ from playground.workers import RUNS
 from . import path_log, telemetry
 from .command import Command
 from .devices import Placement
+from .kinds.kind import HOST
 
 POLL_S = 0.1
 # For an engine to end by itself before it is killed. One that has not started has nothing to put in order.
@@ -71,7 +72,7 @@ class LogTail:
 
 @dataclass(eq=False)
 class Engine:
-    """A vLLM server that this process runs, on a private Unix socket."""
+    """A server that this process runs: vLLM on a private Unix socket, another engine on a port of this machine."""
 
     command: Command
     placement: Placement
@@ -92,14 +93,21 @@ class Engine:
     def client(self) -> httpx.AsyncClient:
         """The client for health and metrics; the load goes through the driver."""
         if self._client is None:
-            # Reading the certificates that a Unix socket has no use for takes 20 ms.
-            transport = httpx.AsyncHTTPTransport(uds=str(self.uds), verify=False)
-            self._client = httpx.AsyncClient(transport=transport, base_url="http://engine")
+            port = self.command.port
+            # Reading the certificates that nothing here has a use for takes 20 ms.
+            transport = httpx.AsyncHTTPTransport(uds=str(self.uds) if port is None else None, verify=False)
+            where = "engine" if port is None else f"{HOST}:{port}"
+            self._client = httpx.AsyncClient(transport=transport, base_url=f"http://{where}", trust_env=False)
         return self._client
 
     @property
     def alive(self) -> bool:
         return self._process is not None and self._process.exit_code is None
+
+    @property
+    def reachable(self) -> bool:
+        """Whether there is something to connect to."""
+        return self.alive and (self.command.port is not None or self.uds.exists())
 
     async def start(self, timeout_s: float, on_stage: Callable[[str], None]) -> None:
         """Start it and return when /health answers 200. Raises EngineFailed within a second of its exit,
@@ -107,7 +115,7 @@ class Engine:
         self.started_at = time.monotonic()
         self._process = self._spawn()
         tail, seconds = LogTail(self.log), StageSeconds(self.started_at)
-        self._advance("importing", on_stage)
+        self._advance("importing" if self.command.kind is None else "serving", on_stage)
         try:
             async with asyncio.timeout(timeout_s):
                 while not await self._healthy():
@@ -127,8 +135,10 @@ class Engine:
             await self.stop(START_GRACE_S)
             raise
         now = time.monotonic()
-        self.ready_after_s, self.stages = now - self.started_at, seconds.ended(now)
-        self.path = await RUNS.run(path_log.read, self.log, await telemetry.read_page(self.client) or "")
+        self.ready_after_s = now - self.started_at
+        if self.command.kind is None:
+            self.stages = seconds.ended(now)
+            self.path = await RUNS.run(path_log.read, self.log, await telemetry.read_page(self.client) or "")
         self._advance("ready", on_stage)
 
     def _spawn(self) -> Guarded:
@@ -141,7 +151,8 @@ class Engine:
             self.uds.unlink(missing_ok=True)
             environment = {**quiet_environment(), **self.command.kept, **self.command.added}
             guarded = Guarded.start(self.command.argv, environment, self.log, log_bytes=self.log_bytes)
-            if self.placement.gpus and self.placement.cores:
+            # vLLM keeps itself on its cores of a CPU.
+            if (self.placement.gpus or self.command.kind) and self.placement.cores:
                 guarded.keep_on(self.placement.cores)
             return guarded
         except InvalidInput as error:
@@ -168,7 +179,7 @@ class Engine:
         self.uds.unlink(missing_ok=True)
 
     async def _healthy(self) -> bool:
-        if not self.uds.exists():
+        if not self.reachable:
             return False
         try:
             return (await self.client.get("/health", timeout=5)).status_code == httpx.codes.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,9 +27,9 @@ PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 TIMEOUT_S = 5
 
 
-def parse(page: str) -> Counters:
-    """The counters of a page; None for what it lacks."""
-    names = (*SAMPLES.values(), PER_POSITION)
+def parse(page: str, samples: Mapping[str, str] = SAMPLES) -> Counters:
+    """The counters of a page, by their names there; None for what it lacks."""
+    names = (*samples.values(), PER_POSITION)
     lines = [line for line in page.splitlines() if line.startswith(names)]
     sums: dict[str, float] = {}
     positions: dict[int, float] = {}
@@ -39,7 +40,7 @@ def parse(page: str) -> Counters:
                 positions[position] = positions.get(position, 0) + sample.value
             else:
                 sums[sample.name] = sums.get(sample.name, 0) + sample.value
-    numbers = {field: sums[name] for field, name in SAMPLES.items() if name in sums}
+    numbers = {field: sums[name] for field, name in samples.items() if name in sums}
     whole = {field: int(value) for field, value in numbers.items() if field != "kv_cache_usage"}
     return Counters(
         **whole,
@@ -59,7 +60,7 @@ async def read_page(client: httpx.AsyncClient) -> str | None:
     return response.text
 
 
-async def read_counters(client: httpx.AsyncClient) -> Counters | None:
+async def read_counters(client: httpx.AsyncClient, samples: Mapping[str, str] = SAMPLES) -> Counters | None:
     """Counters now; None if the engine does not answer."""
     page = await read_page(client)
-    return None if page is None else parse(page)
+    return None if page is None else parse(page, samples)

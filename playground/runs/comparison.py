@@ -145,7 +145,7 @@ class Comparison:
         probed = placement.check_runtimes(self._config, [(side.label, side.settings) for side in sides])
         labels = [
             with_version(side.label, side.settings.runtime, probed[side.settings.runtime].version)
-            if isinstance(side.settings, EngineSettings)
+            if isinstance(side.settings, EngineSettings) and probed[side.settings.runtime].kind is None
             else side.label
             for side in sides
         ]

@@ -10,6 +10,7 @@ from typing import Literal
 from playground.config import Config
 from playground.domain.errors import PlaygroundError, WorkFailed
 from playground.domain.message import Message
+from playground.domain.spec.engines import versioned
 from playground.engine import devices, runtime
 from playground.i18n import say, say_message
 from playground.models import folders
@@ -85,7 +86,13 @@ def _runtime(config: Config, name: str, has_gpu: bool) -> Check:
         probed = runtime.probe(config, name)
     except PlaygroundError as error:
         return Check("broken", error.as_message())
-    params: dict[str, object] = {"name": name, "version": probed.version, "device": probed.device}
+    params: dict[str, object] = {
+        "name": name,
+        "engine": versioned(name, probed.version),
+        "device": probed.device,
+    }
+    if probed.kind is not None:
+        return Check("ok", Message("doctor.runtime", params))
     if probed.device == "cuda" and not has_gpu:
         return Check("broken", Message("doctor.runtime_without_gpu", params))
     if probed.device == "cpu" and has_gpu:

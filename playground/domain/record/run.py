@@ -11,6 +11,7 @@ from typing import Literal
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
 from playground.domain.spec.difference import without_version
+from playground.domain.spec.engines import versioned
 from playground.domain.spec.load_profile import LoadProfile
 from playground.domain.spec.measurement import Measurement, SyntheticPrompts
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings, SideSettings
@@ -102,6 +103,13 @@ class SideRecord:
         if isinstance(self.settings, AttachedEndpoint) or self.runtime_version is None:
             return self.label
         return without_version(self.label, self.settings.runtime, self.runtime_version)
+
+    @property
+    def engine(self) -> str | None:
+        """The engine and its version, as "vLLM 0.32.0"; None where it is not known."""
+        if not isinstance(self.settings, EngineSettings) or not self.runtime_version:
+            return self.runtime_version and f"vLLM {self.runtime_version}"
+        return versioned(self.settings.runtime, self.runtime_version)
 
     @property
     def cards(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from .case import Side
 from .change import Value
+from .engines import TITLES
 from .settings import AttachedEndpoint
 
 # A dotted key of a side -> the value on each side; None: the engine's own default, or nothing of that name.
@@ -106,9 +107,12 @@ def described(side: Side, differing: Difference) -> str:
     draft = engine.draft
     name = f"{_short(draft)} draft" if method == "draft_model" and draft else METHODS[method]
     parts = ["Speculation" if engine.speculates is None else name]
+    if title := TITLES.get(engine.runtime):
+        parts = [title, *(parts if engine.speculates else ())]
     if K in values:
         parts.append(f"k = {values[K]}")
-    others = [key for key in differing if key in values and not key.startswith(("speculation.", "extra_flags"))]
+    said = ("speculation.", "extra_flags", *(["runtime"] if engine.runtime in TITLES else []))
+    others = [key for key in differing if key in values and not key.startswith(said)]
     parts += [_part(key, values[key]) for key in others[:MOST_NAMED]]
     return ", ".join(parts)
 

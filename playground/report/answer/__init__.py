@@ -67,7 +67,7 @@ def next_steps(run: Run) -> list[Message]:
 def unlike(run: Run) -> list[Message]:
     """A difference besides the settings: what the sides ran on, and how their engines work."""
     facts = {
-        "version": [f"vLLM {side.runtime_version}" for side in run.sides if side.runtime_version],
+        "version": [side.engine for side in run.sides if side.engine and side.engine.startswith("vLLM")],
         "device": [side.device for side in run.sides if side.device],
     }
     sentences = [

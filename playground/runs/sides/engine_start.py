@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from playground.config import Config
@@ -17,16 +18,17 @@ from playground.domain.record.run import Run
 from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
 from playground.engine import caches, command, devices
 from playground.engine.devices import Machine
+from playground.engine.kinds.kind import HOST
 from playground.engine.pool import EngineRequest, Pool
 from playground.engine.server import Engine
 from playground.load.capabilities import probe
 from playground.load.endpoint import Endpoint
-from playground.models.fetch import ensure
+from playground.models.fetch import FetchProgress, ensure
 from playground.models.tokenizer import token_text
 from playground.runs.live import Live, RunProgress
 from playground.workers import RUNS
 
-from . import kv_room, placement, preflight
+from . import kv_room, other_engine, placement, preflight
 from .placement import PlannedEngine
 from .preflight import SideCheck
 from .served_side import ServedSide
@@ -45,9 +47,24 @@ async def prepare(config: Config, pool: Pool, live: Live) -> list[ServedSide]:
     }
     engines = await _start(pool, live, await _requests(config, live, host))
     for index, engine in engines.items():
-        served_sides[index] = ServedSide(Endpoint(command.SERVED_NAME, uds=str(engine.uds)), engine)
+        served_sides[index] = await _served(live, index, engine)
     _note_contention(live.run)
     return [served_sides[index] for index in range(len(live.run.sides))]
+
+
+async def _served(live: Live, index: int, engine: Engine) -> ServedSide:
+    """The engine's endpoint, with what it understands: vLLM does all of it, another is asked."""
+    name, port = engine.command.answers_to, engine.command.port
+    if engine.command.kind is None:
+        return ServedSide(Endpoint(name, uds=str(engine.uds)), engine)
+    side = live.run.sides[index]
+    live.progress[index].advance("probing")
+    endpoint = Endpoint(name, host=HOST, port=port)
+    with _blaming(live, index):
+        endpoint = endpoint.knowing(await probe(endpoint, live.run.workload.sampling))
+    side.missing, side.command = endpoint.capabilities.missing, str(engine.command)
+    live.progress[index].advance("ready")
+    return ServedSide(endpoint, engine)
 
 
 async def _attach(config: Config, live: Live, index: int, settings: AttachedEndpoint) -> ServedSide:
@@ -95,7 +112,7 @@ async def _requests(config: Config, live: Live, host: Machine) -> dict[int, Engi
         side = live.run.sides[index]
         side.command, side.placement = str(requests[index].command), str(engine.placement)
         side.contended = engine.placement.contended
-        side.runtime_version, side.device = engine.runtime.version, engine.runtime.device
+        side.runtime_version, side.device = engine.runtime.version or None, engine.runtime.device
         live.progress[index].advance("waiting")
     return requests
 
@@ -134,6 +151,9 @@ async def _request(
     config: Config, name: str, engine: PlannedEngine, kv_bytes: int | None, progress: RunProgress, host: Machine
 ) -> EngineRequest:
     settings, python = engine.settings, engine.runtime.python
+    if engine.runtime.kind is not None:
+        advance = partial(_advance_fetch, progress)
+        return EngineRequest(name, await other_engine.build(config, engine, host, advance), engine.placement)
     target = await _model(config, settings.target, python, progress)
     draft = await _model(config, settings.draft, python, progress) if settings.draft else None
     built = command.build(
@@ -153,12 +173,14 @@ async def _request(
 
 
 async def _model(config: Config, name: str, python: Path, progress: RunProgress) -> Path:
-    folder = await ensure(
-        config, name, python, lambda step: progress.advance(f"model_{step.stage}", step.fraction)
-    )
+    folder = await ensure(config, name, python, partial(_advance_fetch, progress))
     # Reading a tokenizer takes a second: better now than when the first tokens are to be painted.
     await RUNS.run(token_text, folder)
     return folder
+
+
+def _advance_fetch(progress: RunProgress, step: FetchProgress) -> None:
+    progress.advance(f"model_{step.stage}", step.fraction)
 
 
 async def _start(pool: Pool, live: Live, requests: Mapping[int, EngineRequest]) -> dict[int, Engine]:

@@ -44,7 +44,7 @@ def check_allowed(config: Config, run: Run) -> None:
             raise InvalidInput("settings.extra_flags_off", side=side.label, key="extra_flags")
         if settings.trust_remote_code and not config.trust_remote_code:
             raise InvalidInput("settings.remote_code_off", side=side.label, key="trust_remote_code")
-        runtime.interpreter(config, settings.runtime)
+        runtime.check_name(config, settings.runtime)
         for name in (settings.target, settings.draft):
             if name:
                 folders.check_allowed(config, name)

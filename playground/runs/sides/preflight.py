@@ -24,7 +24,7 @@ from playground.engine import command, devices
 from playground.engine.devices import Machine, Placement
 from playground.models import folders, inspection
 
-from . import placement
+from . import other_engine, placement
 from .placement import PlannedEngine
 
 logger = logging.getLogger(__name__)
@@ -93,10 +93,11 @@ def assess(
     drafted = {
         name
         for engine in engines
-        if engine.settings.draft
+        if engine.settings.draft and engine.runtime.kind is None
         for name in (engine.settings.target, engine.settings.draft)
     }
-    for name in {name for engine in engines for name in (engine.settings.target, engine.settings.draft) if name}:
+    vllms = [engine.settings for engine in engines if engine.runtime.kind is None]
+    for name in {name for settings in vllms for name in (settings.target, settings.draft) if name}:
         try:
             folders.check_name(config, name)
             facts[name] = inspection.read(config, name, tokens=name in drafted, ask_hub=ask_hub)
@@ -109,6 +110,11 @@ def assess(
             facts[name] = _unreadable(name, error)
     checks: list[SideCheck] = []
     for engine in engines:
+        if (kind := engine.runtime.kind) is not None:
+            others = other_engine.issues(config, kind, engine.settings)
+            device = _device(config, engine.placement, host)
+            checks.append(SideCheck(engine.label, device, None, others, None, placement=engine.placement))
+            continue
         before = [
             check.need
             for other, check in zip(engines, checks, strict=False)

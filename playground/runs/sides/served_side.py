@@ -44,11 +44,18 @@ class ServedSide:
     async def counters(self) -> Counters | None:
         """The counters now; None where they can't be read. An attached endpoint's include other people's
         requests."""
-        return await telemetry.read_counters(self.engine.client) if self.engine is not None else None
+        if self.engine is None:
+            return None
+        kind = self.engine.command.kind
+        if kind is not None and not kind.counters:
+            return None
+        return await telemetry.read_counters(self.engine.client, kind.counters if kind else telemetry.SAMPLES)
 
     async def sample(self) -> Counters | None:
         """The counters, and how busy the engine's GPUs are, if it has any."""
         counters = await self.counters()
+        if counters is None and self.engine is not None and self.engine.command.kind is not None:
+            counters = Counters()
         if counters is None:
             return None
         load = await self.gpu_load()

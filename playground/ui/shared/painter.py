@@ -260,7 +260,7 @@ def _settings(side: SideRecord, locale: Locale) -> str:
     else:
         speculation = _listed(settings.speculation) if settings.speculates else say("side.off", locale)
     parts = [settings.target, speculation, *knobs]
-    return ", ".join([*parts, *([f"vLLM {side.runtime_version}"] if side.runtime_version else [])])
+    return ", ".join([*parts, *([side.engine] if side.engine else [])])
 
 
 def _method(side: SideRecord, locale: Locale) -> str:
