@@ -15,6 +15,7 @@ from playground.domain.message import Message
 from playground.domain.record.run import SideRecord
 from playground.domain.spec.change import Change
 from playground.domain.spec.settings import EngineSettings
+from playground.engine.kinds.table import KINDS
 
 from . import remedy_rules
 from .causes import BY_NAME
@@ -64,7 +65,7 @@ def remedy_of(side: SideRecord, machine: Mapping[str, object]) -> Remedy | None:
     changes = tuple(
         change
         for change in _changes(problem, settings)
-        if _differs(change, settings) and card.allows(settings, change, weakest)
+        if _differs(change, settings) and _has(settings, change) and card.allows(settings, change, weakest)
     )
     section, _, name = problem.message_id.partition(".")
     if section == "failure":
@@ -82,6 +83,12 @@ def _changes(problem: Message, settings: EngineSettings) -> Changes:
     if section == "failure" and name in BY_NAME:
         return BY_NAME[name].changes(problem.params, settings)
     return OTHER_RULES.get(problem.message_id, remedy_rules.nothing)(problem.params, settings)
+
+
+def _has(settings: EngineSettings, change: Change) -> bool:
+    """Whether the engine has this setting."""
+    kind, (section, _, name) = KINDS.get(settings.runtime), change.key.partition(".")
+    return kind is None or section != "knobs" or name in kind.knobs
 
 
 def _differs(change: Change, settings: EngineSettings) -> bool:

@@ -1,5 +1,6 @@
 // All knobs of one side in one component. `value` is JSON in a string: knob -> text, only those that were set.
-// `fields` lists [name, choices or null]; an empty field is the engine's default.
+// `fields` lists [name, choices or null]; an empty field is the engine's default. `lacking` names those that the engine
+// does not have: they are shown only while they are set.
 const grid = element.querySelector('.knobs');
 const inputs = {};
 const texts = JSON.parse(document.getElementById('knob-texts')?.dataset.texts ?? '{}');
@@ -29,9 +30,10 @@ function show() {
   for (const [name, input] of Object.entries(inputs)) {
     const text = set[name] ?? '';
     if (input.value !== text) input.value = text;
+    input.closest('label').hidden = text === '' && (props.lacking ?? []).includes(name);
   }
 }
 
 for (const [name, choices] of props.fields) field(name, choices);
-watch('value', show);
+watch(['value', 'lacking'], show);
 show();

@@ -60,7 +60,8 @@ def edits(side: SideForm, values: Mapping[Any, Any], change: Change) -> dict[Any
     not."""
     fields = side.fields
     if change.key in ("speculation", "speculation.method"):
-        visible = visibility(str(change.value), bool(values[fields["attached"]]))
+        kind = side.kinds.get(values[fields["runtime"]])
+        visible = visibility(str(change.value), bool(values[fields["attached"]]), kind)
         changed = {field: gr.update(visible=visible[name]) for name, field in fields.items() if name in visible}
         return {fields["method"]: change.value, **changed, side.engine: gr.update(selected=side_form.BASICS)}
     field, (section, _, name) = field_of(change.key), change.key.partition(".")

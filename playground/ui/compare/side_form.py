@@ -18,14 +18,16 @@ from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.sweep.knobs import LETTERS
 from playground.domain.validation import choices
 from playground.engine import runtime
+from playground.engine.kinds.kind import Kind
+from playground.engine.kinds.table import kinds
 from playground.load.endpoint import PATHS
 from playground.models import folders
 from playground.ui.shared import view
-from playground.ui.shared.field_names import field_of
+from playground.ui.shared.field_names import engine_name, field_of
 from playground.ui.shared.labels import label
 from playground.ui.shared.message import FieldPlace
 
-from .side_values import side_of, values_of, visibility
+from .side_values import lacking, side_of, values_of, visibility
 
 # The ids of a side's tabs.
 BASICS, KNOBS = "basics", "knobs"
@@ -37,7 +39,7 @@ FOLD = "#sides button.label-wrap"
 class SideForm:
     """The components of one side, which is called by its letter until it has a label. `column` holds them all;
     either `engine` or `endpoint` is visible. `fields` holds those with a value, by name; `notes` shows remarks
-    about what was filled in."""
+    about what was filled in; `kinds`: the engines that are not vLLM, by their runtimes."""
 
     letter: str
     column: gr.Column
@@ -47,6 +49,7 @@ class SideForm:
     pasted: gr.Textbox
     fill: gr.Button
     notes: gr.HTML
+    kinds: Mapping[str, Kind]
 
     def outputs(self) -> list[Any]:
         """All that `updates` may change."""
@@ -56,11 +59,12 @@ class SideForm:
 class _Maker:
     """Makes the fields of one side: each with its value, and an id by its name."""
 
-    def __init__(self, index: int, side: Side) -> None:
+    def __init__(self, index: int, side: Side, kinds: Mapping[str, Kind]) -> None:
         self.index = index
         self.fields: dict[str, Any] = {}
-        self._values = values_of(side)
-        self.visible = visibility(self._values["method"], self._values["attached"])
+        self._values = values = values_of(side)
+        self.kind = kinds.get(values["runtime"])
+        self.visible = visibility(values["method"], values["attached"], self.kind)
 
     def add(self, kind: Any, name: str, caption: str | None = None, **options: Any) -> None:
         options = {"visible": self.visible.get(name, True), "elem_id": f"side{self.index}-{name}", **options}
@@ -69,7 +73,8 @@ class _Maker:
 
 def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
     """The form, filled with `side`."""
-    make = _Maker(index, side)
+    engines = kinds(config)
+    make = _Maker(index, side, engines)
     with gr.Column(visible=visible, min_width=280, elem_classes=["side-form", f"side-{index}"]) as column:
         make.add(gr.Textbox, "label", info=label("label_info"), placeholder=side.label, max_lines=1)
         with gr.Accordion(label("paste"), open=False):
@@ -91,21 +96,32 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
             make.add(gr.Dropdown, "api", "endpoint_api", choices=list(PATHS))
         with gr.Tabs(visible=make.visible["engine"]) as engine:
             with gr.Tab(label("tab_basics"), id=BASICS, elem_id=f"side{index}-tab-{BASICS}"):
+                _engine(make, config)
                 _models(make, folders.known(config))
             with gr.Tab(label("tab_knobs"), id=KNOBS, elem_id=f"side{index}-tab-{KNOBS}"):
                 _knobs(make, config)
-    form = SideForm(LETTERS[index], column, engine, endpoint, make.fields, pasted, fill, notes)
-    attached, method = make.fields["attached"], make.fields["method"]
+    form = SideForm(LETTERS[index], column, engine, endpoint, make.fields, pasted, fill, notes, engines)
+    attached, method, chosen_engine, knobs = (
+        make.fields[name] for name in ("attached", "method", "runtime", "knobs")
+    )
     places = [engine, endpoint, *(make.fields[name] for name in make.visible if name in make.fields)]
 
     def on_choice(values: Mapping[Any, Any]) -> dict[Any, Any]:
-        visible = visibility(values[method], values[attached])
+        kind = engines.get(values[chosen_engine])
+        visible = visibility(values[method], values[attached], kind)
         holders = {"engine": engine, "endpoint": endpoint, **make.fields}
-        return {holders[name]: gr.update(visible=shows) for name, shows in visible.items()}
+        shown = {holders[name]: gr.update(visible=shows) for name, shows in visible.items()}
+        return {**shown, knobs: _knobs_update(values[knobs], kind)}
 
-    for chosen in (attached, method):
-        chosen.input(on_choice, {attached, method}, places, show_progress="hidden", queue=False)
+    inputs = {attached, method, chosen_engine, knobs}
+    for chosen in (attached, method, chosen_engine):
+        chosen.input(on_choice, inputs, [*places, knobs], show_progress="hidden", queue=False)
     return form
+
+
+def _engine(make: _Maker, config: Config) -> None:
+    names = runtime.names(config)
+    make.add(gr.Dropdown, "runtime", choices=[(engine_name(name), name) for name in names], visible=len(names) > 1)
 
 
 def _models(make: _Maker, offered: list[str]) -> None:
@@ -130,15 +146,22 @@ def _knobs(make: _Maker, config: Config) -> None:
         elem_id=None,
         js_on_load=view.asset("knobs.js"),
         apply_default_css=False,
-        fields=[(name, _choices(name)) for name in Knobs.model_fields],
+        **_knob_fields(make.kind),
         show_label=True,
         container=True,
     )
-    runtimes = runtime.names(config)
-    make.add(gr.Dropdown, "runtime", choices=runtimes, visible=len(runtimes) > 1)
     off = "" if config.extra_flags else label("extra_flags_off")
     make.add(gr.Textbox, "extra_flags", interactive=config.extra_flags, placeholder=off)
     make.add(gr.Checkbox, "trust_remote_code", visible=config.trust_remote_code)
+
+
+def _knob_fields(kind: Kind | None) -> dict[str, Any]:
+    return {"fields": [(name, _choices(name)) for name in Knobs.model_fields], "lacking": lacking(kind)}
+
+
+def _knobs_update(value: str, kind: Kind | None) -> dict[str, Any]:
+    # What was never on screen keeps nothing but what an update brings.
+    return gr.update(value=value, **_knob_fields(kind))
 
 
 def _choices(knob: str) -> list[str] | None:
@@ -163,7 +186,8 @@ def updates(form: SideForm, side: Side | None, typed: str = "") -> dict[Any, Any
     if side is None:
         return {form.column: gr.update(visible=False), form.fields["knobs"]: "{}"}
     values = values_of(side) | {"label": typed}
-    visible = visibility(values["method"], values["attached"])
+    kind = form.kinds.get(values["runtime"])
+    visible = visibility(values["method"], values["attached"], kind)
     changed: dict[Any, Any] = {
         form.column: gr.update(visible=True),
         form.engine: gr.update(visible=visible["engine"]),
@@ -172,6 +196,7 @@ def updates(form: SideForm, side: Side | None, typed: str = "") -> dict[Any, Any
     }
     for name, field in form.fields.items():
         changed[field] = gr.update(value=values[name], visible=visible[name]) if name in visible else values[name]
+    changed[form.fields["knobs"]] = _knobs_update(values["knobs"], kind)
     return changed
 
 
@@ -210,7 +235,7 @@ def place_of(index: int, key: str) -> FieldPlace:
     name = field_of(key)
     if name in ("label", "base_url", "model", "api"):
         return FieldPlace(f"#side{index}-{name} :is(input, textarea)", (FOLD,))
-    on_knobs = name in ("knobs", "runtime", "extra_flags", "trust_remote_code")
+    on_knobs = name in ("knobs", "extra_flags", "trust_remote_code")
     folds = (FOLD, f"#side{index}-tab-{KNOBS if on_knobs else BASICS}-button")
     if name == "knobs":
         return FieldPlace(f'#side{index}-knobs [name="{key.removeprefix("knobs.")}"]', folds)

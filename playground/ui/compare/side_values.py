@@ -10,19 +10,31 @@ from typing import Any
 from playground.domain.errors import InvalidInput
 from playground.domain.message import Message
 from playground.domain.spec.case import Side
-from playground.domain.spec.settings import AttachedEndpoint, EngineSettings
+from playground.domain.spec.settings import CARDS, AttachedEndpoint, EngineSettings, Knobs
 from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.validation import validate
 from playground.domain.vllm_cli.old_names import modernised
+from playground.engine.kinds.kind import Kind
 from playground.models import folders
 from playground.ui.shared.field_names import SPECULATION
 
 
-def visibility(method: str, attached: bool) -> dict[str, bool]:
-    """Which of the conditional fields are visible."""
+def visibility(method: str, attached: bool, kind: Kind | None) -> dict[str, bool]:
+    """Which of the conditional fields are visible. `kind`: the engine, if it is not vLLM."""
     fields = SPECULATION_METHODS[method].model_fields
     visible = {place: field in fields for field, place in SPECULATION.items() if field != "method"}
-    return {"engine": not attached, "endpoint": attached, **visible, "more": method != "off"}
+    if kind is not None:
+        visible |= {"lookup_min": False, "lookup_max": False}
+    vllm = kind is None
+    more = {"more": method != "off" and vllm, "extra_flags": vllm}
+    return {"engine": not attached, "endpoint": attached, **visible, **more}
+
+
+def lacking(kind: Kind | None) -> list[str]:
+    """The knobs that the engine does not have."""
+    return (
+        [] if kind is None else [name for name in Knobs.model_fields if name not in kind.knobs and name != CARDS]
+    )
 
 
 def values_of(side: Side) -> dict[str, Any]:

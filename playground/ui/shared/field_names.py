@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playground.domain.spec.change import Value
 from playground.domain.spec.difference import METHOD
+from playground.domain.spec.engines import TITLES
 from playground.domain.spec.settings import Knobs
 from playground.i18n import Locale, say, table
 
@@ -43,12 +44,17 @@ def knob_texts(locale: Locale) -> dict[str, tuple[str, str]]:
     return {name: (say(f"knob.{name}", locale), say(f"knob.{name}_help", locale)) for name in Knobs.model_fields}
 
 
+def engine_name(runtime: str) -> str:
+    """The engine of a runtime, as people write it; a further build of vLLM by the name that the host gave it."""
+    return "vLLM" if runtime == "default" else TITLES.get(runtime, runtime)
+
+
 def value_text(key: str, value: Value, locale: Locale) -> str:
     """A value as a card shows it; models of the hub without their owner."""
     if value is None:
         return say("card.default" if key.startswith("knobs.") else "card.unset", locale)
-    if (key, value) == ("runtime", "default"):
-        return say("card.default", locale)
+    if key == "runtime":
+        return engine_name(str(value))
     if isinstance(value, bool):
         return str(value).lower()
     if key == METHOD and value == "off":
