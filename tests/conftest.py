@@ -20,6 +20,8 @@ from support.paths import CHILD_PATH
 from support.real import embedded_gguf, embedded_model
 
 from playground.config import Config
+from playground.engine import runtime as runtimes
+from playground.engine.kinds.table import kinds
 from playground.engine.runtime import Runtime
 from playground.runs import measured
 from playground.runs.host import Host
@@ -86,7 +88,10 @@ def fake_runtime(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         None,
         frozenset({"--dtype", "--speculative-config"}),
     )
-    monkeypatch.setattr("playground.engine.runtime.probe", lambda config, name: runtime)
+    probe = runtimes.probe
+    monkeypatch.setattr(
+        runtimes, "probe", lambda config, name: probe(config, name) if name in kinds(config) else runtime
+    )
     monkeypatch.setenv("PYTHONPATH", CHILD_PATH)
     folder = config.models / "model"
     folder.mkdir(parents=True)

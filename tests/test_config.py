@@ -30,6 +30,11 @@ GIVEN = {
         "runtimes",
         {"new": Path("/n/python"), "old": Path("/o/python")},
     ),
+    "PLAYGROUND_ENGINES": (
+        "mine=serve {model} --ports 1,{port}; other=run {model} {port}",
+        "engines",
+        {"mine": "serve {model} --ports 1,{port}", "other": "run {model} {port}"},
+    ),
     "PLAYGROUND_ALLOWED_MODELS": ("a/b, c", "allowed_models", ("a/b", "c")),
     "PLAYGROUND_ENDPOINTS": (
         "https://a.b, c:8000/v1",

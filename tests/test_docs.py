@@ -17,6 +17,7 @@ from playground.cli.main import _parser
 from playground.config import VARIABLES, Config
 from playground.domain.claims.claims import CLAIMS
 from playground.domain.limits import Limits
+from playground.engine.kinds.table import KINDS
 from playground.i18n import table
 from playground.store import History
 
@@ -235,3 +236,13 @@ def test_every_table_can_be_browsed(config: Config) -> None:
         for (name,) in list(db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")):
             db.execute(f"SELECT count(*) FROM [{name}]").fetchone()
             db.execute(f"SELECT * FROM [{name}] LIMIT 1").fetchall()
+
+
+def test_the_table_of_engines_says_what_each_has() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|.*?\| ([^|]*) \| ([^|]*) \| [^|]* \|$", PAGES["engines"], re.MULTILINE)
+    settings = {name: set(re.split(r", (?:and )?", cell.removeprefix("those, and "))) for name, cell, _ in rows}
+    del settings["runtime"]
+    settings["transformers-batching"] |= settings["transformers"]
+    assert settings == {name: set(kind.knobs) for name, kind in KINDS.items()}
+    methods = {name: set(cell.split(", ")) - {"none"} for name, _, cell in rows[1:]}
+    assert methods == {name: set(kind.speculation) for name, kind in KINDS.items()}

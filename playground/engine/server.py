@@ -136,7 +136,9 @@ class Engine:
             raise
         now = time.monotonic()
         self.ready_after_s = now - self.started_at
-        if self.command.kind is None:
+        if self.command.kind is not None:
+            self.stages = (StartStage("serving", round(self.ready_after_s, 2)),)
+        else:
             self.stages = seconds.ended(now)
             self.path = await RUNS.run(path_log.read, self.log, await telemetry.read_page(self.client) or "")
         self._advance("ready", on_stage)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,12 @@ from playground.config import Config
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.vllm_cli.python_call import SERVED_ONLY
 from playground.engine.command import arguments
-from playground.models import folders
+from playground.engine.kinds.kind import Kind, Launch
+from playground.engine.kinds.program import Program
+from playground.engine.kinds.table import kinds
+from playground.models import folders, gguf
 
-Kind = Literal["serve", "python", "docker", "kubernetes", "compose"]
+Snippet = Literal["serve", "python", "docker", "kubernetes", "compose"]
 
 PORT = 8000
 # A model may have to be downloaded, and kernels compiled, before the engine answers.
@@ -32,8 +36,13 @@ CACHE = ".cache/huggingface"
 RELEASE = re.compile(r"\d+\.\d+\.\d+(\.post\d+|rc\d+)?")
 
 
-def snippets(config: Config, settings: EngineSettings, version: str | None, device: str | None) -> dict[Kind, str]:
-    """The same engine in five forms. `version` and `device` are the runtime's; None: the newest, on a GPU."""
+def snippets(
+    config: Config, settings: EngineSettings, version: str | None, device: str | None
+) -> dict[Snippet, str]:
+    """The same engine in five forms. `version` and `device` are the runtime's; None: the newest, on a GPU. Of an
+    engine that is not vLLM, its command alone."""
+    if (kind := kinds(config).get(settings.runtime)) is not None and settings.runtime not in config.runtimes:
+        return {"serve": _other(config, kind, settings, device)}
     target = folders.portable(config, settings.target)
     draft = settings.draft and folders.portable(config, settings.draft)
     options = arguments(settings, settings.knobs.options, draft)
@@ -46,6 +55,22 @@ def snippets(config: Config, settings: EngineSettings, version: str | None, devi
         "kubernetes": container.kubernetes(),
         "compose": container.compose(),
     }
+
+
+def _other(config: Config, kind: Kind, settings: EngineSettings, device: str | None) -> str:
+    def portable(name: str) -> str:
+        return str(gguf.local_file(config, name) or name) if kind.gguf else folders.portable(config, name)
+
+    launch = Launch(
+        settings,
+        Program(tuple(shlex.split(kind.typed)), "", device or "cuda"),
+        portable(settings.target),
+        settings.draft and portable(settings.draft),
+        PORT,
+        cores=os.cpu_count() or 1,
+    )
+    first, *rest = kind.argv(launch)
+    return _lines([first], rest)
 
 
 def _lines(beginning: Sequence[str], words: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from playground.domain.spec.speculation import SPECULATION_METHODS
 from playground.domain.spec.workload import Workload
 from playground.domain.vllm_cli import option_table, paste
 from playground.domain.vllm_cli.options import ALIASES
+from playground.engine.kinds.table import KINDS
 from playground.i18n import LOCALES, Locale
 from playground.models import folders
 from playground.report import deploy
@@ -82,7 +83,12 @@ def settings(**given: Any) -> EngineSettings:
 
 @cache
 def cases() -> dict[str, EngineSettings]:
-    sides = {f"{name} {side.label}": side.engine for name in presets.names() for side in presets.load(name).sides}
+    sides = {
+        f"{name} {side.label}": side.engine
+        for name in presets.names()
+        for side in presets.load(name).sides
+        if isinstance(side.engine, EngineSettings) and side.engine.runtime not in KINDS
+    }
     methods = {method: settings(speculation={"method": method, **fields}) for method, fields in METHODS.items()}
     whole = settings(knobs=KNOBS, trust_remote_code=True, extra_flags=["--chat-template", "a b\n$c"])
     return {**sides, **methods, "everything": whole, "odd": settings(target=ODD)}
@@ -365,3 +371,21 @@ def test_what_is_written_can_be_pasted_back(name: str) -> None:
         assert (kind, pasted.settings) == (kind, expected)
         dropped = [left.what for left in pasted.left_out if left.what.startswith("--")]
         assert dropped == (["--chat-template"] if case.extra_flags else [])
+
+
+@pytest.mark.parametrize(
+    ("runtime", "typed"),
+    [
+        ("transformers", "transformers serve owner/name --device=cuda --host=127.0.0.1 --port=8000 --seed=7"),
+        (
+            "llama-cpp",
+            "llama-server --model=owner/name --host=127.0.0.1 --port=8000 --parallel=4 --metrics --seed=7",
+        ),
+    ],
+)
+def test_another_engine_is_a_command_alone(runtime: str, typed: str) -> None:
+    written = snippets(settings(runtime=runtime, knobs={"seed": 7}), None)
+    assert written.keys() == {"serve"}
+    assert shlex.split(written["serve"].replace("\\\n", "").replace("--default-seed", "--seed")) == shlex.split(
+        typed
+    )

@@ -51,7 +51,8 @@ Words = Callable[[Launch], list[str]]
 class Kind:
     """An engine, by the name that it has as a side's runtime.
 
-    `find`: its program on this host, None where there is none; `brings`: what would bring it. `words`: the model,
+    `find`: its program on this host, None where there is none; `brings`: what would bring it; `typed`: its
+    command as it is typed elsewhere. `words`: the model,
     and where to listen. `knobs`: the settings that it has, by vLLM's names, and its own flags for them;
     `speculation`: its methods by vLLM's names. `counters`: fields of `Counters` and its names for them. `gguf`: it
     reads GGUF files. `answers_to`: the model's name in requests. `trust_flag`: lets it run a model's own code.
@@ -60,6 +61,7 @@ class Kind:
     name: str
     find: Callable[[], Program | None]
     brings: str
+    typed: str
     words: Words
     knobs: Mapping[str, str | Switch] = field(default_factory=dict)
     speculation: Mapping[str, Words] = field(default_factory=dict)

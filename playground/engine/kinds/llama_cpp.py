@@ -40,6 +40,7 @@ KIND = Kind(
     name="llama-cpp",
     find=_find,
     brings="pip install xllamacpp",
+    typed="llama-server",
     words=_words,
     # The first two are part of the words.
     knobs={

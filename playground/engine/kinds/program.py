@@ -43,7 +43,8 @@ def package(name: str) -> str | None:
 
 def script(name: str) -> str | None:
     """The path of a command beside the playground's Python, else on the PATH; None without it."""
-    beside = Path(sys.executable).with_name(name)
+    # Of a whole path the beginning does not matter.
+    beside = Path(sys.executable).parent / name
     return str(beside) if beside.is_file() else shutil.which(name)
 
 

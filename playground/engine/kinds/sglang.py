@@ -42,6 +42,7 @@ KIND = Kind(
     name="sglang",
     find=_find,
     brings="pip install sglang",
+    typed="python -m sglang.launch_server",
     words=_words,
     knobs={
         "max_num_seqs": "--max-running-requests",

@@ -20,4 +20,11 @@ def kind(name: str, command: str) -> Kind:
     def filled(launch: Launch) -> list[str]:
         return [word.replace("{model}", launch.target).replace("{port}", str(launch.port)) for word in words[1:]]
 
-    return Kind(name=name, find=find, brings=words[0], words=filled, answers_to=lambda launch: launch.target)
+    return Kind(
+        name=name,
+        find=find,
+        brings=words[0],
+        typed=words[0],
+        words=filled,
+        answers_to=lambda launch: launch.target,
+    )

@@ -19,6 +19,7 @@ KIND = Kind(
     name="tensorrt-llm",
     find=_find,
     brings="pip install tensorrt_llm",
+    typed="trtllm-serve",
     words=_words,
     knobs={
         "max_num_seqs": "--max_batch_size",

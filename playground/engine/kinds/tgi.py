@@ -19,6 +19,7 @@ KIND = Kind(
     name="tgi",
     find=_find,
     brings="github.com/huggingface/text-generation-inference",
+    typed="text-generation-launcher",
     words=_words,
     knobs={
         "max_num_batched_tokens": "--max-batch-prefill-tokens",

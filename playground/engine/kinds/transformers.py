@@ -42,6 +42,7 @@ STATIC = Kind(
     name="transformers",
     find=_find,
     brings="pip install 'transformers[serving]'",
+    typed="transformers serve",
     words=_words,
     knobs=KNOBS,
     answers_to=lambda launch: launch.target,
@@ -51,6 +52,7 @@ BATCHING = Kind(
     name="transformers-batching",
     find=_find,
     brings=STATIC.brings,
+    typed=STATIC.typed,
     words=_batching,
     knobs={
         **KNOBS,

@@ -111,11 +111,12 @@ def build(config: Config, index: int, side: Side, visible: bool) -> SideForm:
         visible = visibility(values[method], values[attached], kind)
         holders = {"engine": engine, "endpoint": endpoint, **make.fields}
         shown = {holders[name]: gr.update(visible=shows) for name, shows in visible.items()}
-        return {**shown, knobs: _knobs_update(values[knobs], kind)}
+        offered = gr.update(choices=_methods(kind, values[method]))
+        return {**shown, method: offered, knobs: _knobs_update(values[knobs], kind)}
 
     inputs = {attached, method, chosen_engine, knobs}
     for chosen in (attached, method, chosen_engine):
-        chosen.input(on_choice, inputs, [*places, knobs], show_progress="hidden", queue=False)
+        chosen.input(on_choice, inputs, [*places, method, knobs], show_progress="hidden", queue=False)
     return form
 
 
@@ -126,7 +127,7 @@ def _engine(make: _Maker, config: Config) -> None:
 
 def _models(make: _Maker, offered: list[str]) -> None:
     make.add(gr.Dropdown, "target", choices=offered, info=label("target_info"), allow_custom_value=True)
-    make.add(gr.Dropdown, "method", choices=list(SPECULATION_METHODS))
+    make.add(gr.Dropdown, "method", choices=_methods(make.kind, "off"))
     make.add(gr.Dropdown, "draft", choices=offered, allow_custom_value=True)
     make.add(gr.Number, "k", precision=0)
     with gr.Row():
@@ -153,6 +154,11 @@ def _knobs(make: _Maker, config: Config) -> None:
     off = "" if config.extra_flags else label("extra_flags_off")
     make.add(gr.Textbox, "extra_flags", interactive=config.extra_flags, placeholder=off)
     make.add(gr.Checkbox, "trust_remote_code", visible=config.trust_remote_code)
+
+
+def _methods(kind: Kind | None, method: str) -> list[str]:
+    """The methods to choose from, and the one that is chosen."""
+    return [name for name in SPECULATION_METHODS if kind is None or name in ("off", method, *kind.speculation)]
 
 
 def _knob_fields(kind: Kind | None) -> dict[str, Any]:
@@ -196,6 +202,8 @@ def updates(form: SideForm, side: Side | None, typed: str = "") -> dict[Any, Any
     }
     for name, field in form.fields.items():
         changed[field] = gr.update(value=values[name], visible=visible[name]) if name in visible else values[name]
+    method = values["method"]
+    changed[form.fields["method"]] = gr.update(value=method, choices=_methods(kind, method))
     changed[form.fields["knobs"]] = _knobs_update(values["knobs"], kind)
     return changed
 

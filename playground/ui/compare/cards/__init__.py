@@ -15,11 +15,13 @@ from playground.domain.spec.change import Value
 from playground.domain.spec.difference import METHOD, Difference, K, cleared, differences, settings_of
 from playground.domain.spec.settings import AttachedEndpoint
 from playground.domain.sweep.knobs import LETTERS
+from playground.engine.kinds.table import KINDS
 from playground.i18n import Locale, say, say_message
 from playground.report import preflight as report
 from playground.report.charts.chart import COLOURS
 from playground.runs.sides.preflight import SideCheck
 from playground.ui.compare import side_form
+from playground.ui.compare.side_values import lacking
 from playground.ui.shared import view
 from playground.ui.shared.field_names import name_of, value_text
 from playground.ui.shared.message import alert
@@ -76,7 +78,8 @@ def cards(
 def _card(index: int, side: Side, table: Difference, state: str, locale: Locale) -> str:
     values = settings_of(side)
     keys = ENDPOINT if isinstance(side.engine, AttachedEndpoint) else ENGINE
-    listed = [key for key in keys if key in values or key.startswith("knobs.")]
+    lacks = {f"knobs.{name}" for name in lacking(KINDS.get(str(values.get("runtime"))))}
+    listed = [key for key in keys if key in values or (key.startswith("knobs.") and key not in lacks)]
     items = "".join(_item(index, key, values.get(key), key in table, locale) for key in listed)
     return (
         f'<section style="--side:{COLOURS[index]}">'
