@@ -18,24 +18,24 @@ SAMPLES = {
     "drafts": "vllm:spec_decode_num_drafts_total",
     "draft_tokens": "vllm:spec_decode_num_draft_tokens_total",
     "accepted_tokens": "vllm:spec_decode_num_accepted_tokens_total",
+    "accepted_per_position": "vllm:spec_decode_num_accepted_tokens_per_pos_total",
     "generation_tokens": "vllm:generation_tokens_total",
     "preemptions": "vllm:num_preemptions_total",
     "prefix_cache_queries": "vllm:prefix_cache_queries_total",
     "prefix_cache_hits": "vllm:prefix_cache_hits_total",
 }
-PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 TIMEOUT_S = 5
 
 
 def parse(page: str, samples: Mapping[str, str] = SAMPLES) -> Counters:
     """The counters of a page, by their names there; None for what it lacks."""
-    names = (*samples.values(), PER_POSITION)
+    names, per_position = tuple(samples.values()), samples.get("accepted_per_position")
     lines = [line for line in page.splitlines() if line.startswith(names)]
     sums: dict[str, float] = {}
     positions: dict[int, float] = {}
     for family in text_string_to_metric_families("\n".join(lines) + "\n"):
         for sample in family.samples:
-            if sample.name == PER_POSITION:
+            if sample.name == per_position:
                 position = int(sample.labels["position"])
                 positions[position] = positions.get(position, 0) + sample.value
             else:

@@ -55,6 +55,12 @@ KIND = Kind(
         "running": "llamacpp:requests_processing",
         "waiting": "llamacpp:requests_deferred",
         "generation_tokens": "llamacpp:tokens_predicted_total",
+        "drafts": "llamacpp:spec_decode_num_drafts_total",
+        "draft_tokens": "llamacpp:spec_decode_num_draft_tokens_total",
+        "accepted_tokens": "llamacpp:spec_decode_num_accepted_tokens_total",
+        "accepted_per_position": "llamacpp:spec_decode_num_accepted_tokens_per_pos_total",
+        "prefix_cache_queries": "llamacpp:prompt_tokens_total",
+        "prefix_cache_hits": "llamacpp:prompt_tokens_cached_total",
     },
     gguf=True,
 )

@@ -9,7 +9,6 @@ import pytest
 
 from playground.config import Config
 from playground.domain.errors import InvalidInput, PlaygroundError
-from playground.domain.record.counters import Counters
 from playground.domain.spec.settings import EngineSettings
 from playground.engine import runtime, telemetry
 from playground.engine.kinds.kind import Launch
@@ -20,7 +19,11 @@ from playground.engine.kinds.table import KINDS, kinds
 PAGES = {
     "llama-cpp": "# TYPE llamacpp:requests_processing gauge\nllamacpp:requests_processing 3\n"
     "# TYPE llamacpp:requests_deferred gauge\nllamacpp:requests_deferred 1\n"
-    "# TYPE llamacpp:tokens_predicted_total counter\nllamacpp:tokens_predicted_total 70\n",
+    "# TYPE llamacpp:tokens_predicted_total counter\nllamacpp:tokens_predicted_total 70\n"
+    "# TYPE llamacpp:spec_decode_num_drafts_total counter\nllamacpp:spec_decode_num_drafts_total 14\n"
+    "# TYPE llamacpp:spec_decode_num_accepted_tokens_per_pos_total counter\n"
+    'llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="0"} 6\n'
+    'llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="1"} 5\n',
     "sglang": '# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model_name="m"} 3.0\n'
     '# TYPE sglang:num_queue_reqs gauge\nsglang:num_queue_reqs{model_name="m"} 1.0\n'
     '# TYPE sglang:generation_tokens_total counter\nsglang:generation_tokens_total{model_name="m"} 70.0\n',
@@ -127,8 +130,10 @@ def test_what_an_engine_does_not_have_is_refused(name: str, more: dict[str, Any]
 @pytest.mark.parametrize("name", PAGES)
 def test_counters_by_their_own_names(name: str) -> None:
     counters = telemetry.parse(PAGES[name], KINDS[name].counters)
-    generated = 70 if "generation_tokens" in KINDS[name].counters else None
-    assert counters == Counters(running=3, waiting=1, generation_tokens=generated)
+    assert (counters.running, counters.waiting) == (3, 1)
+    assert counters.generation_tokens == (70 if "generation_tokens" in KINDS[name].counters else None)
+    drafted = (14, (6, 5)) if name == "llama-cpp" else (None, None)
+    assert (counters.drafts, counters.accepted_per_position) == drafted
 
 
 def test_every_knob_is_one_of_ours() -> None:
