@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from support.preset_text import GOOD
 
 from playground import presets
+from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.sweep.plan import points_of
 from playground.domain.validation import nearest_of
 from playground.i18n import LOCALES, say_message
+from playground.models import folders, inspection
 
 REQUIRED = {
     "smollm2-ngram",
@@ -263,3 +265,17 @@ def test_not_utf8(tmp_path: Path) -> None:
 )
 def test_nearest_of(name: str, nearest: str) -> None:
     assert nearest_of(name, ["dtype", "max_num_seqs", "seed"]) == nearest
+
+
+def test_the_draft_that_comes_along() -> None:
+    """Small enough for a repository, and a draft that vLLM takes for its target."""
+    config = Config()
+    draft = presets.load("smollm2-draft").sides[1].engine.draft
+    assert draft is not None
+    folder = folders.local_folder(config, draft)
+    assert folder is not None
+    assert draft in folders.known(config)
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 16_000_000
+    model = inspection.read(config, draft, tokens=True, ask_hub=False).model
+    assert model is not None
+    assert 6e6 < model.parameters < 8e6

@@ -1,6 +1,6 @@
 """A model's name -> the folder that it stands for on this machine.
 
-A name is a folder, a folder's name in the models folder, or a hub id.
+A name is a folder, the name of one in the models folder or of a draft that comes with the playground, or a hub id.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import contextlib
 import hashlib
 from pathlib import Path
 
+from playground import presets
 from playground.config import Config
 from playground.domain.errors import InvalidInput, ModelUnavailable
 
 EMBEDDED = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EMBEDDED_FOLDER = EMBEDDED.split("/")[1]
+DRAFTS = presets.FOLDER / "drafts"
 
 
 def local_folder(config: Config, name: str) -> Path | None:
@@ -23,7 +25,7 @@ def local_folder(config: Config, name: str) -> Path | None:
     except RuntimeError:
         # "~somebody" who does not exist.
         return None
-    candidates = [config.models / name, config.models / name.replace("/", "--")]
+    candidates = [config.models / name, config.models / name.replace("/", "--"), DRAFTS / name]
     if name == EMBEDDED:
         candidates.append(config.models / path.name)
     if path.is_absolute() or name.startswith((".", "~")):
@@ -52,7 +54,7 @@ def portable(config: Config, name: str) -> str:
 
 def known(config: Config) -> list[str]:
     """Names to offer: the embedded default, and every folder in the models folder."""
-    names = {EMBEDDED}
+    names = {EMBEDDED, *(folder.name for folder in DRAFTS.iterdir())}
     if config.models.is_dir():
         for folder in config.models.iterdir():
             if (folder / "config.json").is_file() and folder.name != EMBEDDED_FOLDER:

@@ -85,11 +85,12 @@ def test_another_owners_model_is_another_model(config: Config) -> None:
 
 
 def test_known(config: Config) -> None:
-    assert folders.known(config) == [folders.EMBEDDED]
+    drafts = sorted(folder.name for folder in folders.DRAFTS.iterdir())
+    assert folders.known(config) == [folders.EMBEDDED, *drafts]
     model_at(config.models / "SmolLM2-135M-Instruct")
     model_at(config.models / "owner--name")
     (config.models / ".x.partial").mkdir()
-    assert folders.known(config) == [folders.EMBEDDED, "owner/name"]
+    assert folders.known(config) == [folders.EMBEDDED, *drafts, "owner/name"]
     limited = replace(config, allowed_models=("owner/name", "owner/later"))
     assert folders.known(limited) == ["owner/later", "owner/name"]
 
