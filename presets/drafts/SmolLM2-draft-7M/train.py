@@ -3,10 +3,10 @@
     python train.py write TARGET TEXT --requests 60000       (vLLM and a GPU: a few minutes)
     python train.py train TARGET TEXT DRAFT --minutes 10     (PyTorch, transformers and a GPU)
 
-SmolLM2 first writes what a user might ask, then answers it, mostly at temperature 0. The draft's embeddings begin
-as the target's, projected on their strongest directions; it learns the target's whole distribution of each next token,
-and its first choice. The share of first choices that it shares on text that was held out is printed: about the rate at
-which its first token is accepted at temperature 0.
+SmolLM2 first writes what a user might ask, then answers it, mostly at temperature 0. The draft's embeddings
+begin as the target's, projected on their strongest directions; it learns the target's whole distribution of
+each next token, and its first choice. The share of first choices that it shares on text that was held out is
+printed: about the rate at which its first token is accepted at temperature 0.
 """
 
 import argparse
@@ -23,8 +23,8 @@ SYSTEM = (
 )
 # How requests begin; nothing: as SmolLM2 likes.
 BEGINNINGS = (
-    *[""] * 3, "Explain", "Write", "What is", "How", "Why", "Summarize", "Rewrite", "Translate", "List", "Describe",
-    "Give me", "Can you", "Tell me", "Compare", "Write a Python function", "Fix this code", "Write a story",
+    *[""] * 3, "Explain", "Write", "What is", "How", "Why", "Summarize", "Rewrite", "Translate", "List",
+    "Describe", "Give me", "Can you", "Tell me", "Compare", "Write a Python function", "Fix this code", "Write a story",
     "Calculate", "Solve", "Correct the grammar", "Copy this text", "Write an email", "Who was", "Which",
 )  # fmt: skip
 ASKED, ANSWERED, HELD_OUT = 160, 320, 0.01
