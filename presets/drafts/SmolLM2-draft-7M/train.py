@@ -24,7 +24,8 @@ SYSTEM = (
 # How requests begin; nothing: as SmolLM2 likes.
 BEGINNINGS = (
     *[""] * 3, "Explain", "Write", "What is", "How", "Why", "Summarize", "Rewrite", "Translate", "List",
-    "Describe", "Give me", "Can you", "Tell me", "Compare", "Write a Python function", "Fix this code", "Write a story",
+    "Describe", "Give me", "Can you", "Tell me", "Compare", "Write a Python function", "Fix this code",
+    "Write a story",
     "Calculate", "Solve", "Correct the grammar", "Copy this text", "Write an email", "Who was", "Which",
 )  # fmt: skip
 ASKED, ANSWERED, HELD_OUT = 160, 320, 0.01
