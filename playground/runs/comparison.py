@@ -83,6 +83,8 @@ class Comparison:
         )
         self.earlier = earlier
         self.live = Live(self.run, [RunProgress() for _ in sides])
+        # Who started it: a visitor's name, or nobody's for the host.
+        self.owner = ""
         self._config = config
         self._pool = pool
         self._history = history

@@ -197,9 +197,13 @@ class Host:
     def _show(self, comparison: Comparison) -> None:
         self.latest = comparison
 
-    async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False) -> None:
-        """Start it as a separate task, which outlives the page that started it. Raises HostBusy unless waiting,
-        WorkFailed if too many wait already, and InvalidInput for what a runtime lacks."""
+    async def start(self, job: Comparison | SweepRun, where: str, *, wait: bool = False, owner: str = "") -> None:
+        """Start it as a separate task, which outlives the page that started it; `owner`: see `may_stop`.
+
+        Raises HostBusy unless waiting, WorkFailed if too many wait already, and InvalidInput for what a runtime
+        lacks.
+        """
+        job.owner = owner
         await FORMS.run(job.check_runtimes)
         holder = Holder(job.title, where, datetime.now().strftime("%H:%M:%S"), job.id)
         if wait and len(self._waiting) > self.config.limits.waiting_runs:
@@ -209,6 +213,11 @@ class Host:
         self._hold(asyncio.create_task(self._execute(job, holder, wait, begun)))
         if not wait:
             await begun
+
+    @staticmethod
+    def may_stop(job: Comparison | SweepRun, visitor: str) -> bool:
+        """Whether this visitor may stop it: who started it, and the host, whose name is empty."""
+        return visitor in ("", job.owner)
 
     def followed(self, run_id: str) -> Comparison | None:
         """The comparison of that id, if it runs or waits here, or was the last to run."""

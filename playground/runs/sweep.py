@@ -110,6 +110,8 @@ class SweepRun:
         self.sweep = sweep
         self.current: Comparison | None = None
         self.finished = False
+        # As of a comparison; its points are the same visitor's.
+        self.owner = ""
         self._config = config
         self._pool = pool
         self._history = history
@@ -376,6 +378,11 @@ class SweepRun:
         return planned.model_copy(update=changes)
 
     def _comparison(self, point: Point, measurement: Measurement, place: Place | None = None) -> Comparison:
+        comparison = self._unowned(point, measurement, place)
+        comparison.owner = self.owner
+        return comparison
+
+    def _unowned(self, point: Point, measurement: Measurement, place: Place | None) -> Comparison:
         case = point.case
         if place is not None:
             case = case.model_copy(update={"measurement": measurement})

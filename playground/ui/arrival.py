@@ -16,6 +16,7 @@ from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.runs.sweep import SweepRun
 from playground.store import READERS
+from playground.ui.shared.visitor import visitor_of
 
 from .compare import controls
 from .compare import tab as compare_tab
@@ -74,27 +75,27 @@ class Arrival:
         opened in the history."""
         locale = visitor_locale(request)
         try:
-            return {self._problem: "", **await self._opened(Link.of(event.query), locale)}
+            return {self._problem: "", **await self._opened(Link.of(event.query), request)}
         except PlaygroundError as error:
             return {self._problem: alert(error, locale)}
 
     async def watch_run(self, request: gr.Request) -> dict[Any, Any]:
         """The run that uses the engines, or was the last to; with its settings in the form, so that what stands
         above its result is what ran."""
-        return await self._watched(self._host.latest, self._compare.controls.watch, visitor_locale(request))
+        return await self._watched(self._host.latest, self._compare.controls.watch, request)
 
     async def watch_sweep(self, request: gr.Request) -> dict[Any, Any]:
-        return await self._watched(self._host.latest_sweep, self._sweeps.watch, visitor_locale(request))
+        return await self._watched(self._host.latest_sweep, self._sweeps.watch, request)
 
     async def _watched(
-        self, job: Comparison | SweepRun | None, button: gr.Button, locale: Locale
+        self, job: Comparison | SweepRun | None, button: gr.Button, request: gr.Request
     ) -> dict[Any, Any]:
         if job is None:
             return {button: gr.update(visible=False)}
-        return {button: gr.update(visible=False), **await self._opened(Link(saved=job.id), locale)}
+        return {button: gr.update(visible=False), **await self._opened(Link(saved=job.id), request)}
 
-    async def _opened(self, link: Link, locale: Locale) -> dict[Any, Any]:
-        tabs, compare = self._tabs, self._compare
+    async def _opened(self, link: Link, request: gr.Request) -> dict[Any, Any]:
+        tabs, compare, locale = self._tabs, self._compare, visitor_locale(request)
         if link.preset:
             if not presets.exists(link.preset):
                 # A path is none of a visitor's affair.
@@ -123,9 +124,10 @@ class Arrival:
             return {**self.filled(record, locale), **self._playing(record, "run", link.saved)}
         if job is None or job.finished:
             return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}
+        own = self._host.may_stop(job, visitor_of(self._host.config, request))
         if isinstance(record, Sweep):
-            return {**self.filled(record, locale), **sweep_actions.following(self._sweeps, record.id)}
-        following = controls.following(compare.controls, record.id, running=True)
+            return {**self.filled(record, locale), **sweep_actions.following(self._sweeps, record.id, own=own)}
+        following = controls.following(compare.controls, record.id, running=True, own=own)
         return {**self.filled(record, locale), **following}
 
     def _playing(self, record: Run | Sweep, kind: str, name: str) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -15,6 +16,7 @@ from playground.engine.pool import Holder
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.compare import controls
+from playground.ui.shared.visitor import NAME
 
 REQUEST = gr.Request(headers={"accept-language": "en"})
 
@@ -44,3 +46,42 @@ async def test_what_was_asked_for_waits_in_line(host: Host, mode: Mode) -> None:
     assert (waiting.run.mode, waiting.run.status) == (mode, "done")
     ended = await handlers.ended(waiting.id, REQUEST)
     assert ended[buttons.race]["interactive"] is ended[buttons.measure]["interactive"] is True
+
+
+def visitor(name: str) -> gr.Request:
+    """A request of the visitor whose browser has this name."""
+    return gr.Request(headers={"cookie": f"{NAME}={name * 32}; other=1"})
+
+
+async def test_only_who_started_a_run_can_stop_it(host: Host) -> None:
+    """Where others are served. Somebody who watched could press Stop, and the owner's race ended."""
+    host.config = replace(host.config, host="0.0.0.0")
+
+    def read(given: Mapping[Any, Any], wanted: Mode) -> Comparison:
+        return host.comparison(SIDES, workload(4000))
+
+    with gr.Blocks():
+        buttons = controls.build(host)
+    handlers = controls.Runs(buttons, host, read, lambda error, given: None)
+    shown = await handlers.race({}, visitor("a"))
+    run_id = shown[buttons.run_id]
+    assert shown[buttons.stop]["visible"]
+    running = host.followed(run_id)
+    assert running is not None
+    for other in (visitor("b"), gr.Request(headers={}), gr.Request(headers={"cookie": f"{NAME}="})):
+        assert "Another visitor" in await handlers.stop(run_id, other)
+    assert not running.finished
+    await handlers.stop(run_id, visitor("a"))
+    await finished(running)
+    assert running.run.status == "stopped"
+
+
+async def test_on_this_machine_alone_everybody_is_the_host(host: Host) -> None:
+    comparison = host.comparison(SIDES, workload(4000))
+    await host.start(comparison, "a test")
+    with gr.Blocks():
+        buttons = controls.build(host)
+    handlers = controls.Runs(buttons, host, lambda given, mode: comparison, lambda error, given: None)
+    await handlers.stop(comparison.id, visitor("a"))
+    await finished(comparison)
+    assert comparison.run.status == "stopped"

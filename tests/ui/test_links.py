@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,6 +106,11 @@ async def test_a_run_under_way_is_followed(host: Host) -> None:
     watched = await changed_by(host, "watch_run", REQUEST)
     assert watched.keys() | {"link-problem"} == changed.keys()
     assert (watched["asked-prompt"], watched["stop"]) == (changed["asked-prompt"], changed["stop"])
+    # Where others are served, who did not start it can watch, but not stop it.
+    alone, host.config = host.config, replace(host.config, host="0.0.0.0")
+    watched = await changed_by(host, "watch_run", gr.Request(headers={}))
+    assert (watched["asked-prompt"], watched["stop"]["visible"]) == ("x", False)
+    host.config = alone
     # It stays on offer when something else is refused.
     [race] = [fn.fn for fn in build(host).fns.values() if getattr(fn.fn, "__name__", "") == "race"]
     controls = race.__self__._controls

@@ -206,7 +206,7 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
     page, other = Sweeps(*tabs, filling), Sweeps(*tabs, filling)
     async with FakeServer(Steady(rate=200)) as server:
         sweep = sweep_of(server)
-        begun = await page._begin(sweep, "en")
+        begun = await page._begin(sweep, None)
         assert begun[tab.sweep_id] == sweep.id
         assert begun[tab.stop]["visible"]
         # Somebody else is told who sweeps, and may watch.
@@ -215,7 +215,7 @@ async def test_a_sweep_followed_stopped_and_gone_on_with(tabs: tuple[SweepTab, C
         assert refused[tab.watch]["visible"]
         following = asyncio.create_task(frames(host, sweep.id))
         await until(lambda: sweep.points[0].settled and sweep.points[1].run is not None, within_s=60)
-        await page.stop(sweep.id)
+        await page.stop(sweep.id, None)
         first, *_, last = await following
         assert "0 of 3" in first["progress"]
         assert last["progress"] == ""

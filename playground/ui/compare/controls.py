@@ -11,14 +11,15 @@ from typing import Any
 
 import gradio as gr
 
-from playground.domain.errors import HostBusy, PlaygroundError, WorkFailed
+from playground.domain.errors import HostBusy, InvalidInput, PlaygroundError, WorkFailed
 from playground.domain.record.run import Mode
-from playground.i18n import LOCALES, Locale, say
+from playground.i18n import LOCALES, say
 from playground.runs.comparison import Comparison
 from playground.runs.host import Host
 from playground.ui.live import follower
 from playground.ui.shared import message, save_buttons
 from playground.ui.shared.labels import label, visitor_locale
+from playground.ui.shared.visitor import visitor_of
 from playground.workers import FORMS
 
 # The page's values -> the run to start. Raises InvalidInput.
@@ -85,7 +86,7 @@ def wire(controls: Controls, host: Host, read: Reader, locate: Locator, inputs: 
         button.click(None, None, controls.message, js=WAITING, **at_once)
         button.click(handler, inputs, started, show_progress="hidden", concurrency_limit=None)
     controls.follower.stop(runs.ended, controls.run_id, ended, **at_once)
-    controls.stop.click(runs.stop, controls.run_id, None, **at_once)
+    controls.stop.click(runs.stop, controls.run_id, controls.message, **at_once)
     controls.stop_engines.click(runs.stop_engines, None, controls.message, queue=False)
 
 
@@ -103,8 +104,9 @@ def followed_parts(controls: Controls) -> list[Any]:
     return [controls.run_id, controls.mode, *shown, *buttons]
 
 
-def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, Any]:
-    """Show the run as it goes on, or nothing without one. `running`: it can be stopped, and none started."""
+def following(controls: Controls, run_id: str, *, running: bool, own: bool = True) -> dict[Any, Any]:
+    """Show the run as it goes on, or nothing without one. `running`: none can be started, and it be stopped if it
+    is this visitor's `own`."""
     changed: dict[Any, Any] = {
         controls.run_id: run_id,
         controls.follower: follower.following(run_id) if run_id else "",
@@ -113,7 +115,7 @@ def following(controls: Controls, run_id: str, *, running: bool) -> dict[Any, An
         controls.message: "",
         controls.outdated: "",
     }
-    changed |= {controls.stop: gr.update(visible=running), controls.watch: gr.update(visible=False)}
+    changed |= {controls.stop: gr.update(visible=running and own), controls.watch: gr.update(visible=False)}
     changed[controls.wait] = gr.update(visible=False)
     if running:
         off = gr.update(interactive=False)
@@ -140,21 +142,24 @@ class Runs:
         self._locate = locate
 
     async def race(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(values, "race", visitor_locale(request), wait=False)
+        return await self._begin(values, "race", request, wait=False)
 
     async def measure(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(values, "measured", visitor_locale(request), wait=False)
+        return await self._begin(values, "measured", request, wait=False)
 
     async def queue(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
-        return await self._begin(values, values[self._controls.mode], visitor_locale(request), wait=True)
+        return await self._begin(values, values[self._controls.mode], request, wait=True)
 
-    async def _begin(self, values: Mapping[Any, Any], mode: Mode, locale: Locale, wait: bool) -> dict[Any, Any]:
-        controls = self._controls
+    async def _begin(
+        self, values: Mapping[Any, Any], mode: Mode, request: gr.Request, wait: bool
+    ) -> dict[Any, Any]:
+        controls, locale = self._controls, visitor_locale(request)
+        owner = visitor_of(self._host.config, request)
         try:
             self._host.open()
             # Prompts may come from a file, or be generated.
             comparison = await FORMS.run(self._read, values, mode)
-            await self._host.start(comparison, say("host.page", locale), wait=wait)
+            await self._host.start(comparison, say("host.page", locale), wait=wait, owner=owner)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))
             place = None
@@ -181,9 +186,14 @@ class Runs:
             controls.kept: files,
         }
 
-    async def stop(self, run_id: str) -> None:
-        if comparison := self._host.followed(run_id):
-            comparison.stop()
+    async def stop(self, run_id: str, request: gr.Request) -> Any:
+        comparison = self._host.followed(run_id)
+        if comparison is None:
+            return gr.skip()
+        if not self._host.may_stop(comparison, visitor_of(self._host.config, request)):
+            return message.alert(InvalidInput("host.not_yours"), visitor_locale(request))
+        comparison.stop()
+        return gr.skip()
 
     async def stop_engines(self, request: gr.Request) -> str:
         locale = visitor_locale(request)

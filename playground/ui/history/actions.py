@@ -25,6 +25,7 @@ from playground.ui.compare.tab import CompareTab
 from playground.ui.shared.form_origin import as_preset, settings_of, stored
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
+from playground.ui.shared.visitor import visitor_of
 from playground.ui.sweep import tab as sweep_tab
 from playground.ui.sweep.tab import SweepTab
 from playground.workers import FORMS
@@ -59,7 +60,7 @@ def wire(
             if not isinstance(record, Run):
                 raise InvalidInput("kept.unknown", id=str(event.run))
             comparison = await FORMS.run(host.repetition, record)
-            await host.start(comparison, say("host.page", locale))
+            await host.start(comparison, say("host.page", locale), owner=visitor_of(host.config, request))
         except PlaygroundError as error:
             return {problem: alert(error, locale)}
         filled = filling(record, host, tabs, compare, sweeps, locale)

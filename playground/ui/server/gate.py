@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gradio.utils import get_upload_folder
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from playground.config import Config
+from playground.ui.shared.visitor import known_visitor, new_cookie
 
 from .addresses import Addresses
 from .bodies import Bodies, length_of, read
@@ -49,6 +51,7 @@ class Gate:
         self._app = app
         self._addresses = Addresses(config)
         self._limits = config.limits
+        self._serves_others = config.serves_others
         self._is_known = is_known
         self._throttle = Throttle()
         self._bodies = Bodies()
@@ -84,6 +87,7 @@ class Gate:
         # Without it Gradio answers other websites as if they belonged here.
         scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"origin"]}
         is_login = scope["path"] == LOGIN
+        cookies = self._cookies(scope)
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -91,11 +95,20 @@ class Gate:
                     self._throttle.succeeded(address)
                 message["headers"] = [
                     *map(_safe, message.get("headers", ())),
+                    *cookies,
                     (b"content-security-policy", FRAMES),
                 ]
             await send(message)
 
         await self._app(scope, receive, answer)
+
+    def _cookies(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """Where others are served, each browser gets a name with its first page."""
+        headers = Headers(scope=scope)
+        if not self._serves_others or scope["path"] != ENTRANCE or known_visitor(headers.get("cookie", "")):
+            return []
+        secure = "https" in (scope["scheme"], headers.get("x-forwarded-proto"))
+        return [(b"set-cookie", new_cookie(secure).encode())]
 
     def _check(self, request: HTTPConnection) -> None:
         """Raises Refused."""

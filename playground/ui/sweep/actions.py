@@ -31,6 +31,7 @@ from playground.ui.shared import view
 from playground.ui.shared.form_origin import preset_of
 from playground.ui.shared.labels import visitor_locale
 from playground.ui.shared.message import alert
+from playground.ui.shared.visitor import visitor_of
 from playground.workers import FORMS
 
 from . import view as sweep_view
@@ -71,7 +72,7 @@ def wire(tab: SweepTab, compare: CompareTab, host: Host, fill: Fill, filled: Seq
     tab.follower.stop(sweeps.offer_schedule, tab.sweep_id, tab.schedule, **quiet)
     further = [part for fields in tab.knobs[MOST_SWEPT:] for part in (fields.row, fields.message)]
     tab.search.change(lambda on: [gr.update(visible=on)] * len(further), tab.search, further, **quiet)
-    tab.stop.click(sweeps.stop, tab.sweep_id, None, **at_once)
+    tab.stop.click(sweeps.stop, tab.sweep_id, tab.message, **at_once)
     arrived = [tab.base, tab.watch, tab.unfinished, tab.go_on, *(fields.side for fields in tab.knobs)]
     tab.tab.select(sweeps.arrive, inputs | {tab.sweep_id}, arrived, **quiet)
     view.emptied_by([tab.plan], tab.filled())
@@ -86,8 +87,8 @@ def followed_parts(tab: SweepTab) -> list[Any]:
     return [*messages, *buttons, tab.sweep_id, *live, tab.plan]
 
 
-def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
-    """Show the sweep as it goes on."""
+def following(tab: SweepTab, sweep_id: str, *, own: bool = True) -> dict[Any, Any]:
+    """Show the sweep as it goes on. It can be stopped if it is this visitor's `own`."""
     off = gr.update(interactive=False)
     return {
         tab.sweep_id: sweep_id,
@@ -96,7 +97,7 @@ def following(tab: SweepTab, sweep_id: str) -> dict[Any, Any]:
         tab.start: off,
         tab.go_on: off,
         tab.schedule: gr.update(visible=False),
-        tab.stop: gr.update(visible=True),
+        tab.stop: gr.update(visible=own),
         tab.watch: gr.update(visible=False),
     }
 
@@ -145,7 +146,7 @@ class Sweeps:
     async def start(self, inputs: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         locale = visitor_locale(request)
         try:
-            return await self._begin(await FORMS.run(self._read, inputs), locale)
+            return await self._begin(await FORMS.run(self._read, inputs), request)
         except (PlaygroundError, BadKnob) as error:
             return self._refused(error, locale)
 
@@ -161,16 +162,16 @@ class Sweeps:
                 raise InvalidInput("sweep.none_to_go", id=chosen)
             sweep.plan = sweep.plan.model_copy(update={"budget_s": budget_s})
             # What stands above its points is what they are of.
-            return {**self._fill(sweep, locale), **await self._begin(sweep, locale)}
+            return {**self._fill(sweep, locale), **await self._begin(sweep, request)}
         except PlaygroundError as error:
             return self._refused(error, locale)
 
-    async def _begin(self, sweep: Sweep, locale: Locale) -> dict[Any, Any]:
-        tab, host = self._tab, self._host
+    async def _begin(self, sweep: Sweep, request: gr.Request) -> dict[Any, Any]:
+        tab, host, locale = self._tab, self._host, visitor_locale(request)
         host.open()
         sweep_run = await FORMS.run(host.sweep_run, sweep)
         estimate = await FORMS.run(host.estimate, sweep)
-        await host.start(sweep_run, say("host.page", locale))
+        await host.start(sweep_run, say("host.page", locale), owner=visitor_of(host.config, request))
         plan = await FORMS.run(_plan, sweep, estimate, locale)
         return {**self._messages(None, locale), **following(self._tab, sweep.id), tab.plan: plan}
 
@@ -179,9 +180,14 @@ class Sweeps:
         updates = {self._tab.sweep_id: "", self._tab.watch: gr.update(visible=self._running() is not None)}
         return {**self._messages(error, locale), **updates}
 
-    async def stop(self, sweep_id: str) -> None:
-        if sweep_run := self._host.followed_sweep(sweep_id):
-            sweep_run.stop()
+    async def stop(self, sweep_id: str, request: gr.Request) -> Any:
+        sweep_run = self._host.followed_sweep(sweep_id)
+        if sweep_run is None:
+            return gr.skip()
+        if not self._host.may_stop(sweep_run, visitor_of(self._host.config, request)):
+            return alert(InvalidInput("host.not_yours"), visitor_locale(request))
+        sweep_run.stop()
+        return gr.skip()
 
     async def ended(self, request: gr.Request) -> dict[Any, Any]:
         """Update the tab once the sweep that this page follows has ended, if it follows one; another may be
@@ -208,7 +214,7 @@ class Sweeps:
             plan, case = await FORMS.run(lambda: SweepAnalysis.of(earlier).schedule_measurement())
             plan = plan.model_copy(update={"budget_s": _budget_s(inputs[self._tab.minutes])})
             sweep = new_sweep(plan, case)
-            return {**self._fill(sweep, locale), **await self._begin(sweep, locale)}
+            return {**self._fill(sweep, locale), **await self._begin(sweep, request)}
         except PlaygroundError as error:
             return self._refused(error, locale)
 

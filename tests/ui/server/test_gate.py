@@ -19,6 +19,7 @@ from playground.domain.url import BaseUrl
 from playground.ui.server import bodies, throttle
 from playground.ui.server.gate import API, Gate
 from playground.ui.server.refused import Refused
+from playground.ui.shared.visitor import NAME, known_visitor
 
 HERE = "127.0.0.1:7860"
 JOIN = f"{API}/queue/join"
@@ -262,3 +263,21 @@ def test_bodies_that_are_held_together() -> None:
         places.enter_context(held.place("b", length))
     with held.place("a", 2 * length):
         pass
+
+
+async def test_each_browser_has_a_name_where_others_are_served(page: Page, config: Config) -> None:
+    page.known = True
+    async with visitor(page, replace(config, origins=(BaseUrl.parse(f"http://{HERE}"),))) as others:
+        [first, second] = [(await others.get("/", headers={"cookie": ""})).headers for _ in range(2)]
+        names = [known_visitor(headers["set-cookie"].replace(", ", "; ")) for headers in (first, second)]
+        assert None not in names
+        assert names[0] != names[1]
+        assert "HttpOnly; SameSite=Lax" in first["set-cookie"]
+        # Who has a name keeps it, and only the page gives names.
+        again = await others.get("/", headers={"cookie": f"a=b; {NAME}={names[0]}"})
+        assert NAME not in again.headers["set-cookie"]
+        assert NAME not in (await others.get("/assets/index.js")).headers.get("set-cookie", "")
+        framed = await others.get("/", headers={"x-forwarded-proto": "https", "cookie": ""})
+        assert "Secure; SameSite=None; Partitioned" in framed.headers["set-cookie"]
+    async with visitor(page, config) as alone:
+        assert NAME not in (await alone.get("/")).headers["set-cookie"]
