@@ -21,6 +21,7 @@ from playground.domain.url import BaseUrl
 from playground.domain.validation import nearest_of
 
 NumberT = TypeVar("NumberT", int, float)
+ValueT = TypeVar("ValueT")
 
 VARIABLES: dict[str, str] = {
     "PLAYGROUND_DB": "the history's SQLite file",
@@ -35,6 +36,7 @@ VARIABLES: dict[str, str] = {
     "PLAYGROUND_ALLOWED_MODELS": "if set, only these targets and drafts may run, comma-separated",
     "PLAYGROUND_ENDPOINTS": "if set, only endpoints at or below these addresses may be attached, comma-separated",
     "PLAYGROUND_ENDPOINT_KEYS": "keys of attached endpoints: https://api.example.com=KEY, comma-separated",
+    "PLAYGROUND_TOKEN_PRICES": "prices of a million tokens of prompt and answer: https://api.example.com=0.28/1.10",
     "PLAYGROUND_TRUST_REMOTE_CODE": "1 lets settings run a model's own code",
     "PLAYGROUND_EXTRA_FLAGS": "1 lets visitors pass extra engine flags",
     "PLAYGROUND_CPU_KV_GIB": "KV-cache space of each engine on a CPU, in GiB",
@@ -46,6 +48,10 @@ VARIABLES: dict[str, str] = {
 }
 
 SWITCH = {"0": False, "1": True}
+LISTS = (
+    *("RUNTIMES", "ENGINES", "ALLOWED_MODELS", "ORIGINS"),
+    *("ENDPOINTS", "ENDPOINT_KEYS", "TOKEN_PRICES", "LIMITS"),
+)
 LOGS = {form: form for form in ("text", "json")}
 
 # Error messages never contain the values of these.
@@ -88,6 +94,7 @@ class Config:
     allowed_models: tuple[str, ...] = ()
     endpoints: tuple[BaseUrl, ...] = ()
     endpoint_keys: Mapping[BaseUrl, str] = field(default_factory=dict, repr=False)
+    token_prices: Mapping[BaseUrl, tuple[float, float]] = field(default_factory=dict)
     trust_remote_code: bool = False
     extra_flags: bool = False
     cpu_kv_gib: int = 1
@@ -114,8 +121,16 @@ class Config:
 
     def endpoint_key(self, url: BaseUrl) -> str | None:
         """The key of the longest configured address that covers the endpoint; None without one."""
-        covering = [address for address in self.endpoint_keys if address.covers(url)]
-        return self.endpoint_keys[max(covering, key=lambda address: len(address.path))] if covering else None
+        return _nearest(self.endpoint_keys, url)
+
+    def prices_at(self, url: BaseUrl) -> tuple[float, float] | None:
+        """What a million tokens of a prompt and of an answer cost there, by the same rule."""
+        return _nearest(self.token_prices, url)
+
+
+def _nearest(values: Mapping[BaseUrl, ValueT], url: BaseUrl) -> ValueT | None:
+    covering = [address for address in values if address.covers(url)]
+    return values[max(covering, key=lambda address: len(address.path))] if covering else None
 
 
 def _read(environment: Mapping[str, str]) -> dict[str, object]:
@@ -144,15 +159,7 @@ def _parse(name: str, value: str) -> object:
             case "AUTH":
                 user, password = value.split(":", 1)
                 return (user, password)
-            case (
-                "RUNTIMES"
-                | "ENGINES"
-                | "ALLOWED_MODELS"
-                | "ORIGINS"
-                | "ENDPOINTS"
-                | "ENDPOINT_KEYS"
-                | "LIMITS" as kind
-            ):
+            case kind if kind in LISTS:
                 # A command may contain commas.
                 separator = ";" if kind == "ENGINES" else ","
                 return _parse_list(kind, [item.strip() for item in value.split(separator)])
@@ -177,6 +184,8 @@ def _parse_list(kind: str, items: list[str]) -> object:
             return dict(_engine(item) for item in items)
         case "ENDPOINT_KEYS":
             return dict(_endpoint_key(item) for item in items)
+        case "TOKEN_PRICES":
+            return dict(map(_token_prices, items))
         case _:
             return tuple(items)
 
@@ -207,6 +216,13 @@ def _endpoint_key(text: str) -> tuple[BaseUrl, str]:
     if not re.fullmatch(r"[\x21-\x7e]+", key.strip()):
         raise ValueError("no key")
     return BaseUrl.parse(address.strip()), key.strip()
+
+
+def _token_prices(text: str) -> tuple[BaseUrl, tuple[float, float]]:
+    """Parse ADDRESS=PROMPT/ANSWER. Raises ValueError."""
+    address, _, prices = text.rpartition("=")
+    asked, answered = (_within(float(price), 0, 1e6) for price in prices.split("/"))
+    return BaseUrl.parse(address.strip()), (asked, answered)
 
 
 def _within(value: NumberT, low: float, high: float) -> NumberT:

@@ -41,6 +41,11 @@ GIVEN = {
         "endpoints",
         (BaseUrl(True, "a.b", 443), BaseUrl(False, "c", 8000, "/v1")),
     ),
+    "PLAYGROUND_TOKEN_PRICES": (
+        "https://a.b=0.28/1.1, https://a.b/c=0/2",
+        "token_prices",
+        {BaseUrl(True, "a.b", 443): (0.28, 1.1), BaseUrl(True, "a.b", 443, "/c"): (0.0, 2.0)},
+    ),
     "PLAYGROUND_ENDPOINT_KEYS": (
         "https://a.b=sk-1, https://a.b/c = sk=2",
         "endpoint_keys",

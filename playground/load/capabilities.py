@@ -18,6 +18,7 @@ from .answer.body import Body
 from .answer.sse import StreamError, payload
 from .answer.stream import as_count
 from .endpoint import Capabilities, Endpoint, TooLarge
+from .rate_limit import FIRST_S, seconds_of
 
 TIMEOUT_S = 120.0
 QUESTION = (ChatMessage(role="user", content="Say hello."),)
@@ -132,6 +133,10 @@ class _Requests:
         # The client's own timeout only bounds its silence.
         async with asyncio.timeout(TIMEOUT_S):
             response = await self.client.post(self.endpoint.path, json=body)
+            while response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                said = seconds_of(response.headers.get("retry-after", ""))
+                await asyncio.sleep(FIRST_S if said is None else said)
+                response = await self.client.post(self.endpoint.path, json=body)
         if response.status_code != 200:
             return _Answer(response.status_code, [], self.endpoint.without_key(response.text)[:300])
         return _Answer(200, _events(response.content, self.endpoint))

@@ -127,6 +127,8 @@ class MeasuredLoad(_DriverRun):
         self.client_cpu_s: float | None = None
         # From the first send to the last byte.
         self.wall_s: float | None = None
+        # How often the endpoint refused a request for its rate limit, which was then sent again.
+        self.limited = 0
         self._prompts = prompts
         self._endpoint = endpoint
         super().__init__(
@@ -170,6 +172,7 @@ class MeasuredLoad(_DriverRun):
         parts = self._parts.pop(index, [])
         trace.chunks = [_chunk(*item) for item in (*parts, *event["chunks"])]
         _end(trace, event, self._endpoint)
+        self.limited += event["limited"]
         self.traces[index] = trace
         return index
 

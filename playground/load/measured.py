@@ -54,6 +54,8 @@ class ScheduledLoad:
         self._running: dict[TimedRequest, Connection] = {}
         self._free: list[Connection] = []
         self._again: deque[TimedRequest] = deque()
+        # Those that wait for the endpoint's rate limit.
+        self._paused: dict[TimedRequest, asyncio.TimerHandle] = {}
         self._waiting: deque[TimedRequest] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
@@ -94,7 +96,7 @@ class ScheduledLoad:
             if self._pace.duration_s is not None and now_ms >= self._pace.duration_s * 1000:
                 self._next = None
                 break
-            under_way = len(self._running) + len(self._again)
+            under_way = len(self._running) + len(self._again) + len(self._paused)
             if under_way >= planned.limit or (planned.barrier and under_way):
                 return
             if planned.at_ms > now_ms:
@@ -106,7 +108,7 @@ class ScheduledLoad:
             self._send(self._recording(planned), self._free[-1])
             # Where only time ends the load, the limit may come first.
             self._next = next(self._schedule, None) if self._count < self._limits["run_requests"] else None
-        if not (self._running or self._again):
+        if not (self._running or self._again or self._paused):
             self.ended.set()
 
     def _make_free(self) -> None:
@@ -158,7 +160,7 @@ class ScheduledLoad:
 
     def _replace(self) -> None:
         """Open another connection, unless all is sent or the endpoint is gone."""
-        if self._next is None and not self._again:
+        if self._next is None and not (self._again or self._paused):
             return
         if self._refused >= REFUSALS:
             for request in list(self._again):
@@ -177,12 +179,27 @@ class ScheduledLoad:
         task.add_done_callback(self._tasks.discard)
 
     def request_ended(self, connection: Connection, request: TimedRequest) -> None:
-        self._over(request)
+        if (seconds := request.pause_s(self._idle_timeout_s)) is not None:
+            self._pause(request, seconds)
+        else:
+            self._over(request)
         if connection.is_open:
             self._free.append(connection)
         else:
             self._replace()
         self._pump()
+
+    def _pause(self, request: TimedRequest, seconds: float) -> None:
+        """Send it again once the endpoint will take it. It keeps its place in the load meanwhile."""
+        self.held -= request.size
+        del self._running[request]
+        request.again(seconds)
+        self._paused[request] = asyncio.get_running_loop().call_later(seconds, self._resume, request)
+
+    def _resume(self, request: TimedRequest) -> None:
+        del self._paused[request]
+        self._again.append(request)
+        self._replace()
 
     def connection_lost(self, connection: Connection, request: TimedRequest | None, reason: str) -> None:
         if request is None:
@@ -256,6 +273,10 @@ class ScheduledLoad:
     async def _stop_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._next = None
+        for request, timer in self._paused.items():
+            timer.cancel()
+            self._again.append(request)
+        self._paused.clear()
         for request in [*self._running, *self._again]:
             request.end("stopped")
             self.abandon(request)

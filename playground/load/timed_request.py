@@ -8,12 +8,15 @@ from typing import Any
 
 from .answer.sse import StreamError
 from .answer.stream import Delta, StreamReader
+from .rate_limit import pause_of
 
 # How many blocks are read between two looks at the clock: about a tenth of a millisecond's work.
 AT_ONCE = 32
 # Of an event's deltas: characters and token ids, and about what the numbers of each delta take.
 PART_SIZE = 500_000
 DELTA_SIZE = 40
+# The head of an answer is in the first of its blocks.
+HEAD_BLOCKS = 4
 # What a block takes beside its bytes: its time, and the objects around both.
 BLOCK_SIZE = 128
 
@@ -36,13 +39,35 @@ class TimedRequest:
         # What all blocks take, also those that were released.
         self.size = 0
         self.retried = False
+        # How often it was refused for the endpoint's rate limit and waited, and for how long.
+        self.limited = 0
+        self._waited_s = 0.0
+        self._limits = limits
         # Why it ended early.
         self._early: tuple[str, str] | None = None
         # The error in its bytes.
         self._fault: tuple[str, str] | None = None
         self._most = limits["response_bytes"]
-        self._reader = StreamReader(limits["event_bytes"], limits["output_tokens"], limits["response_bytes"])
+        self._reader = self._new_reader()
         self._read = 0
+
+    def _new_reader(self) -> StreamReader:
+        limits = self._limits
+        return StreamReader(limits["event_bytes"], limits["output_tokens"], limits["response_bytes"])
+
+    def pause_s(self, most_s: float) -> float | None:
+        """How long to wait before it is sent again, if the answer is a refusal for a rate limit: as the endpoint
+        says, else twice as long each time. None for another answer, or once it would have waited for more than
+        `most_s` in all."""
+        seconds = pause_of(b"".join(block for _, block in self.blocks[:HEAD_BLOCKS]), self.limited)
+        return None if seconds is None or self._waited_s + seconds > most_s else seconds
+
+    def again(self, seconds: float) -> None:
+        """Forget the refusal: it will be sent again after so many seconds."""
+        self.limited += 1
+        self._waited_s += seconds
+        self._reader.release()
+        self.blocks, self.size, self._read, self._reader = [], 0, 0, self._new_reader()
 
     @property
     def last_byte(self) -> float:
@@ -107,6 +132,7 @@ class TimedRequest:
             "prompt": self.prompt,
             "at": (self.sent - start) * 1000,
             "chunks": last,
+            "limited": self.limited,
             **self.outcome(),
         }
 

@@ -199,7 +199,7 @@ class Measured(RunSession):
         finally:
             trial.requests = load.in_order
         self._overdue = overdue.is_set()
-        trial.energy_j = meter.joules(side.samples)
+        trial.energy_j, trial.limited = meter.joules(side.samples), load.limited
         trial.after = await served.idle_counters()
         trial.complete = not (self.stopping or self._overdue)
         await self._save(index, trial, unsaved)

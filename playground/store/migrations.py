@@ -297,3 +297,10 @@ def countable(db: Database) -> None:
         "UPDATE entries SET indexed = 0",
     ):
         db.conn.execute(statement)
+
+
+@migrations(name="020_limited")
+def limited(db: Database) -> None:
+    """How often an endpoint's rate limit made a trial's requests wait; what its tokens cost."""
+    db.table("trials").add_column("limited", int)
+    db.table("sides").add_column("token_prices", str)

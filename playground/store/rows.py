@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from playground.domain.record.counters import Counters, Sample
 from playground.domain.record.engine_path import EnginePath
-from playground.domain.record.run import Mode, Run, SideRecord, StartStage, Status, Trial
+from playground.domain.record.run import Mode, Run, SideRecord, StartStage, Status, TokenPrices, Trial
 from playground.domain.record.traces import Chunk, RequestTrace, StepArrays
 from playground.domain.spec.case import Case
 from playground.domain.spec.load_profile import LoadProfile
@@ -128,6 +128,7 @@ def side_row(run_id: str, position: int, side: SideRecord) -> Row:
         "start": _dump({each.stage: each.seconds for each in side.start}) if side.start else None,
         "path": _dump(_known(asdict(side.path))) if side.path else None,
         "missing": _dump(side.missing),
+        "token_prices": _dump(side.token_prices) if side.token_prices else None,
         "problem": message_text(side.problem),
         "log_tail": _dump(side.log_tail),
         "reported": reported_row(side.reported) if side.reported else None,
@@ -144,6 +145,7 @@ def trial_row(run_id: str, position: int, trial: Trial) -> Row:
         "after": _dump(asdict(trial.after)) if trial.after else None,
         "complete": trial.complete,
         "energy_j": trial.energy_j,
+        "limited": trial.limited,
     }
 
 
@@ -228,6 +230,7 @@ def side_of(row: Row, trials: list[Trial], samples: list[Sample]) -> SideRecord:
         start=tuple(StartStage(*each) for each in (_load(row.get("start")) or {}).items()),
         path=PATH.validate_json(row["path"]) if row.get("path") else None,
         missing=tuple(_load(row["missing"]) or ()),
+        token_prices=_prices(_load(row.get("token_prices"))),
         trials=trials,
         samples=samples,
         problem=message_of(row["problem"]),
@@ -245,8 +248,9 @@ def trial_of(row: Row, requests: list[RequestTrace]) -> Trial:
         before=_counters(_load(row["before"])),
         after=_counters(_load(row["after"])),
         complete=bool(row["complete"]),
-        # Files that are older than the figure lack it.
+        # Files that are older than these lack them.
         energy_j=row.get("energy_j"),
+        limited=row.get("limited") or 0,
     )
 
 
@@ -271,6 +275,10 @@ def request_of(row: Row, conversations: Mapping[int, Conversation]) -> RequestTr
         problem=message_of(row["problem"]),
         ended=bool(row["ended"]),
     )
+
+
+def _prices(values: list[float] | None) -> TokenPrices | None:
+    return (values[0], values[1]) if values else None
 
 
 def sample_of(row: Row) -> Sample:

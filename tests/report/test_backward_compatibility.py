@@ -96,7 +96,11 @@ def test_every_run_opens(history: History) -> None:
         assert "</html>" in exported(record, "html")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# Its draft was the target itself, and is a model that was trained for it.
+CHANGED = {"smollm2-draft"}
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS.keys() - CHANGED))
 def test_preset(name: str) -> None:
     """Settings that came later are None, and no preset sets them."""
     preset = presets.load(name)

@@ -345,3 +345,57 @@ async def test_a_page_for_others_attaches_nothing_unless_told(host: Host) -> Non
     assert caught.value.message_id == "endpoint.none_allowed"
     host.config = replace(host.config, endpoints=(BaseUrl.parse("http://127.0.0.1:1"),))
     host.comparison((OWN, attached("theirs", "http://127.0.0.1:1")), asked())
+
+
+class Hosted:
+    """Answers as a hosted API's documentation says: reasoning before the answer, usage at the end, and 429 with
+    Retry-After for each second request."""
+
+    def __init__(self, retry_after: str = "0.1") -> None:
+        self._head = f"HTTP/1.1 429 Too Many Requests\r\nretry-after: {retry_after}\r\n"
+        self.refused = self._count = 0
+
+    async def __call__(self, reply: Reply) -> None:
+        self._count += 1
+        if self._count % 2 == 0:
+            self.refused += 1
+            body = '{"error": {"message": "Rate limit reached", "type": "rate_limit_error"}}'
+            await reply.raw(f"{self._head}content-length: {len(body)}\r\n\r\n{body}".encode())
+            return
+        await reply.begin()
+        await reply.event(payload({"role": "assistant", "content": None, "reasoning_content": ""}))
+        await reply.event(payload({"content": None, "reasoning_content": "Well,"}))
+        await reply.event(payload({"content": " yes.", "reasoning_content": None}))
+        await reply.event(payload({"content": ""}, finish="stop", completion_tokens=2))
+        await reply.done()
+
+
+async def test_a_hosted_api_with_a_rate_limit_and_prices(host: Host) -> None:
+    hosted = Hosted()
+    plan = Measurement(profile=ConcurrencyProfile(concurrency=2, requests=4), max_rounds=6, check_outputs=False)
+    async with FakeServer(hosted) as server:
+        host.config = replace(host.config, token_prices={BaseUrl.parse(at(server)): (0.5, 2.0)})
+        run = await ran(host, attached("one", at(server)), attached("two", at(server)), measurement=plan)
+    assert (run.status, run.problem) == ("done", None)
+    for side in run.sides:
+        assert [trace.problem for trace in side.requests] == [None] * len(side.requests)
+        assert {trace.output_text for trace in side.requests} == {"Well, yes."}
+        assert sum(trial.limited for trial in side.trials) > 0
+        figures = side_figures(side, plan)
+        # Seven tokens of a prompt for two of an answer.
+        assert figures.cost_per_million_output_tokens == pytest.approx(0.5 * 7 / 2 + 2.0)
+        assert max(trace.chunks[0].ms for trace in side.requests) < 100, "it counts from the last send"
+    assert hosted.refused
+    assert host.history.get(run.id) == run
+    assert "rate limit" in everything_shown(host, run)
+
+
+async def test_a_rate_limit_that_asks_for_too_long_is_an_error(host: Host) -> None:
+    host.config = replace(host.config, request_timeout_s=1)
+    plan = Measurement(profile=ConcurrencyProfile(requests=2), max_rounds=6, check_outputs=False)
+    async with FakeServer(Hosted("3600")) as server:
+        endpoint = host.comparison((attached("one", at(server)), OWN), asked(), plan)
+        await host.start(endpoint, "a test")
+        await until(lambda: endpoint.finished, within_s=60)
+    assert endpoint.run.status == "failed"
+    assert "Rate limit reached" in everything_shown(host, endpoint.run)

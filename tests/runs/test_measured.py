@@ -303,7 +303,7 @@ class Failing(Steady):
     async def __call__(self, reply: Reply) -> None:
         self.count += reply.body["max_tokens"] > PROBE_TOKENS
         if self.count % 3 == 2:
-            await reply.whole("429 Too Many Requests", "busy")
+            await reply.whole("503 Service Unavailable", "busy")
         else:
             await super().__call__(reply)
 

@@ -30,6 +30,10 @@ Mode = Literal["race", "measured", "imported"]
 Status = Literal["running", "done", "stopped", "failed", "interrupted"]
 
 
+# What a million tokens of a prompt and of an answer cost, by the host's configuration.
+TokenPrices = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class TrialSummary:
     """What is left of a trial whose requests were not kept: how many there were, and the objective's figure."""
@@ -44,8 +48,9 @@ class Trial:
 
     `before` and `after` are counters taken while the engine was idle, else None. `complete`: every request of it
     was sent and has ended by itself. `energy_j`: what the side's GPUs took from the first send to the last byte,
-    in joules; None where that is unknown, or where others used the cards. `summary`: only a recording has one, in
-    the place of its requests.
+    in joules; None where that is unknown, or where others used the cards. `limited`: how often the endpoint
+    refused a request for its rate limit, which was then sent again. `summary`: only a recording has one, in the
+    place of its requests.
     """
 
     round: int = 0
@@ -55,6 +60,7 @@ class Trial:
     after: Counters | None = None
     complete: bool = False
     energy_j: float | None = None
+    limited: int = 0
     summary: TrialSummary | None = None
 
     @property
@@ -90,6 +96,7 @@ class SideRecord:
     start: tuple[StartStage, ...] = ()
     path: EnginePath | None = None
     missing: tuple[str, ...] = ()
+    token_prices: TokenPrices | None = None
     trials: list[Trial] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     problem: Message | None = None

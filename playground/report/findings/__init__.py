@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     soundness.unset_path,
     capacity.kv_full,
     soundness.not_streamed,
+    soundness.rate_limited,
     speculation.nothing_accepted,
     speculation.low_acceptance,
     speculation.low_coverage,

@@ -50,6 +50,12 @@ def not_streamed(side: SideView) -> Finding | None:
     return side.finding("not_streamed", {"answers": answers}) if answers else None
 
 
+def rate_limited(side: SideView) -> Finding | None:
+    """Requests waited for the endpoint's rate limit: the load was not the one that was asked for."""
+    times = sum(trial.limited for trial in side.record.trials)
+    return side.finding("rate_limited", {"times": times, "requests": len(side.requests)}) if times else None
+
+
 def unstreamed(traces: Sequence[RequestTrace]) -> int:
     """How many answers there are, if each came in one piece; else 0."""
     answered = [trace for trace in traces if trace.problem is None]

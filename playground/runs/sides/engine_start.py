@@ -74,7 +74,7 @@ async def _attach(config: Config, live: Live, index: int, settings: AttachedEndp
     side.placement, side.contended = f"attached {endpoint.url}", False
     with _blaming(live, index):
         endpoint = endpoint.knowing(await probe(endpoint, workload.sampling))
-    side.missing = endpoint.capabilities.missing
+    side.missing, side.token_prices = endpoint.capabilities.missing, config.prices_at(settings.url)
     side.command = endpoint.as_curl(endpoint.body(workload.conversation, workload.sampling))
     progress.advance("ready")
     return ServedSide(endpoint)
