@@ -319,7 +319,7 @@ async def test_a_side_that_fails_requests_does_not_win(host: Host) -> None:
     assert verdict.reason is not None
     [found] = [found for found in findings(run) if found.rule == "failed_requests"]
     assert found.side == "bad"
-    assert "429" in say_message(found.evidence)
+    assert "503" in say_message(found.evidence)
 
 
 async def test_a_stream_without_end_ends_with_the_budget(host: Host) -> None:
