@@ -26,7 +26,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(arguments.verb(arguments))
     except PlaygroundError as error:
-        print(say_message(error), file=sys.stderr)
+        for problem in error.all:
+            print(say_message(problem), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # The reader has closed the pipe. Without this, Python would report the same error once more when it

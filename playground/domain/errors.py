@@ -14,7 +14,8 @@ from .message import Message
 
 
 class PlaygroundError(Exception):
-    """An error to show the user: `message_id` names a sentence of messages/*.toml, `params` fill it in."""
+    """An error to show the user: `message_id` names a sentence of messages/*.toml, `params` fill it in. `further`:
+    what else is wrong with the same input."""
 
     exit_code = 1
 
@@ -22,6 +23,12 @@ class PlaygroundError(Exception):
         super().__init__(message_id, params)
         self.message_id = message_id
         self.params = params
+        self.further: tuple[PlaygroundError, ...] = ()
+
+    @property
+    def all(self) -> tuple[PlaygroundError, ...]:
+        """Itself, and what else is wrong."""
+        return (self, *self.further)
 
     def as_message(self) -> Message:
         """The error as a message that a record can keep."""

@@ -51,11 +51,14 @@ ACCEPTED: dict[str, tuple[str, str | None]] = {
 
 
 def validate(model: type[ModelT], values: Mapping[str, Any], where: Where) -> ModelT:
-    """Validate `values` as a `model`. The first error raises one InvalidInput; its `key` is the dotted field."""
+    """Validate `values` as a `model`. Raises InvalidInput, whose `key` is the dotted field; errors in other fields
+    are its `further` ones."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         refusal = _refusal(model, _first(error), where)
+        others = {other.params["key"]: other for other in refusals(model, values, lambda _: where)}
+        refusal.further = tuple(other for key, other in others.items() if key != refusal.params["key"])
         # pydantic's own error is dropped: it contains an endpoint's address, in which a user may have put a key.
         raise refusal from None
 

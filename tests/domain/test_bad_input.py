@@ -488,3 +488,12 @@ def test_variable(
 def test_there_are_many() -> None:
     tables: list[list[Any]] = [KNOBS, SPECULATION, PRESETS, FILES, PASTED, LINES, URLS, VARIABLES]
     assert sum(map(len, tables)) >= 150
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    values = {"target": "m", "knobs": {"max_num_seqs": 0, "block_size": -1, "seed": 3, "nothing": 1}}
+    with pytest.raises(InvalidInput) as caught:
+        validate(EngineSettings, values, where="A")
+    told = {str(problem.params["key"]) for problem in caught.value.all}
+    assert told == {"knobs.max_num_seqs", "knobs.block_size", "knobs.nothing"}
+    assert len(caught.value.all) == 3

@@ -1,32 +1,34 @@
 // Shows a message about a field ([data-at]: the field's place) at the field, too: under it, and to screen readers.
-const id = 'field-message';
-let marked;
+let marked = [];
 
 function clear() {
-  document.getElementById(id)?.remove();
-  marked?.removeAttribute('aria-invalid');
-  marked?.removeAttribute('aria-describedby');
-  marked = undefined;
+  document.querySelectorAll('.field-message').forEach((note) => note.remove());
+  for (const input of marked) {
+    input.removeAttribute('aria-invalid');
+    input.removeAttribute('aria-describedby');
+  }
+  marked = [];
 }
 
 async function mark(place, text) {
   const input = await find(place);
   if (!input) return;
-  clear();
   const note = document.createElement('p');
-  note.id = id;
+  note.className = 'field-message';
+  note.id = `field-message-${marked.length}`;
   note.textContent = text;
   (input.closest('label, .block') ?? input).insertAdjacentElement('afterend', note);
   input.setAttribute('aria-invalid', 'true');
-  input.setAttribute('aria-describedby', id);
-  marked = input;
+  input.setAttribute('aria-describedby', note.id);
+  marked.push(input);
 }
 
 watch('value', () => {
   clear();
   // Once the framework has put the new text in.
-  requestAnimationFrame(() => {
-    const alert = element.querySelector('[data-at]');
-    if (alert) mark(JSON.parse(alert.dataset.at), alert.textContent);
+  requestAnimationFrame(async () => {
+    // One after the other: each may open a tab. The first is where the eye is led.
+    const alerts = [...element.querySelectorAll('[data-at]')].reverse();
+    for (const alert of alerts) await mark(JSON.parse(alert.dataset.at), alert.textContent);
   });
 });

@@ -162,11 +162,11 @@ class Runs:
             await self._host.start(comparison, say("host.page", locale), wait=wait, owner=owner)
         except PlaygroundError as error:
             offers = self._offers(busy=isinstance(error, HostBusy))
-            place = None
+            places = list[message.FieldPlace | None]()
             with contextlib.suppress(WorkFailed):
-                place = await FORMS.run(self._locate, error, values)
-            alert = message.alert(error, locale, place)
-            return {controls.run_id: "", controls.mode: mode, controls.message: alert, **offers}
+                places = [await FORMS.run(self._locate, problem, values) for problem in error.all]
+            alerts = message.alerts(error, locale, places)
+            return {controls.run_id: "", controls.mode: mode, controls.message: alerts, **offers}
         return following(controls, comparison.run.id, running=True)
 
     def _offers(self, busy: bool) -> dict[Any, Any]:

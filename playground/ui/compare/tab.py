@@ -196,11 +196,13 @@ def read(tab: CompareTab, host: Host, values: Mapping[Any, Any]) -> tuple[Case, 
     """Turn the page's values into frozen settings at once; also returns what it was filled from. Raises
     InvalidInput."""
     base = filled_from(host, values[tab.base])
-    sides: list[Side] = []
-    for side in side_form.read_all(tab.sides[: len(base.sides)], values, base.sides):
-        if isinstance(side, PlaygroundError):
-            raise side
-        sides.append(side)
+    entries = side_form.read_all(tab.sides[: len(base.sides)], values, base.sides)
+    problems = [problem for entry in entries if isinstance(entry, PlaygroundError) for problem in entry.all]
+    if problems:
+        first, *further = problems
+        first.further = tuple(further)
+        raise first
+    sides = [entry for entry in entries if isinstance(entry, Side)]
     sampling = {
         # The form has no fields for the other settings.
         **base.workload.sampling.model_dump(),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from itertools import zip_longest
 
 import gradio as gr
 
@@ -33,6 +34,12 @@ def build() -> gr.HTML:
         apply_default_css=False,
         elem_id="message",
     )
+
+
+def alerts(error: PlaygroundError, locale: Locale, places: Sequence[FieldPlace | None] = ()) -> str:
+    """The error and what else is wrong, each with the field that it is about, where that is known."""
+    pairs = zip_longest(error.all, places[: len(error.all)])
+    return "".join(alert(problem, locale, place) for problem, place in pairs)
 
 
 def alert(error: PlaygroundError | Message, locale: Locale, place: FieldPlace | None = None) -> str:

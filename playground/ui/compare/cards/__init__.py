@@ -24,7 +24,7 @@ from playground.ui.compare import side_form
 from playground.ui.compare.side_values import lacking
 from playground.ui.shared import view
 from playground.ui.shared.field_names import name_of, value_text
-from playground.ui.shared.message import alert
+from playground.ui.shared.message import alerts
 
 SEQUENCES, SHARE = "knobs.max_num_seqs", "knobs.gpu_memory_utilization"
 DRAFT = "speculation.model"
@@ -66,7 +66,7 @@ def cards(
         else _unreadable(index, side, before[index].label, locale)
         for index, side in enumerate(sides)
     )
-    lines = ""
+    lines = f'<p class="difference">{escape(say("card.unread", locale))}</p>'
     if len(readable) == len(sides):
         lines = _difference(table, locale) + _cleared(cleared(readable, before), locale)
     waiting = ""
@@ -109,7 +109,7 @@ def _place(index: int, key: str) -> str:
 def _unreadable(index: int, error: PlaygroundError, label: str, locale: Locale) -> str:
     """`label`: the one before."""
     head = f'<header><h3 aria-level="2">{_title(index, label)}</h3></header>'
-    return f'<section style="--side:{COLOURS[index]}">{head}{alert(error, locale)}</section>'
+    return f'<section style="--side:{COLOURS[index]}">{head}{alerts(error, locale)}</section>'
 
 
 def _state(index: int, checked: Checked | None, locale: Locale) -> str:
