@@ -7,6 +7,9 @@ import logging
 import re
 from datetime import UTC, datetime
 
+from playground.domain.errors import PlaygroundError
+from playground.i18n import say_message
+
 # Ids of runs and sweeps, as messages name them.
 RUN = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{4,}\b")
 
@@ -36,3 +39,9 @@ def begin(form: str) -> None:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
     logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+def refused(logger: logging.Logger, error: PlaygroundError, text: str, *args: object) -> None:
+    """Log what could not be done, and why, in a line; with a traceback only where something unexpected is behind
+    it."""
+    logger.warning(f"{text}: %s", *args, say_message(error), exc_info=error if error.__cause__ else None)

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import ParamSpec
 
 from playground.config import Config
-from playground.domain.errors import InvalidInput
+from playground.domain.errors import InvalidInput, PlaygroundError
 from playground.domain.message import Message, Section
 from playground.domain.record.run import Run, Status
 from playground.domain.spec.case import Case
@@ -28,6 +28,7 @@ from playground.domain.sweep.record import PointRecord, Sweep
 from playground.domain.validation import validate
 from playground.engine import devices
 from playground.engine.pool import Pool
+from playground.logs import refused
 from playground.prompts import PromptSet
 from playground.store import WRITERS, History
 from playground.workers import RUNS, together
@@ -204,6 +205,9 @@ class SweepRun:
         except asyncio.CancelledError:
             status = "stopped"
             raise
+        except PlaygroundError as error:
+            refused(logger, error, "sweep %s failed", self.sweep.id)
+            self.sweep.problem = as_message(error, self.sweep.id)
         except Exception as error:
             logger.exception("sweep %s failed", self.sweep.id)
             self.sweep.problem = as_message(error, self.sweep.id)

@@ -17,6 +17,7 @@ from playground.domain.message import Message
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say, say_message
+from playground.logs import refused
 from playground.report.answer.text import VERDICTS, result_text
 from playground.report.side_by_side import MOST_RUNS
 from playground.runs.host import Host
@@ -203,7 +204,7 @@ class Handlers:
             preset = filters.get("preset")
             trend = await READERS.run(trend_html, self._host, preset, locale) if preset else ""
         except PlaygroundError as error:
-            logger.exception("the history is not listed")
+            refused(logger, error, "the history is not listed")
             usable = error.message_id in USABLE
             why = error if usable else Message("history.unavailable", {"why": error.as_message()})
             return {tab.runs: _listed(unsaved, locale), tab.note: alert(why, locale)}

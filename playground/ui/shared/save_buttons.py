@@ -13,6 +13,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale, say
+from playground.logs import refused
 from playground.report.exports.files import Format, exported, formats_of
 from playground.runs.host import Host
 from playground.store import READERS, WRITERS, Result, readable
@@ -36,8 +37,8 @@ def build(host: Host, elem_id: str) -> gr.HTML:
         locale: Locale = "zh-CN" if fields.get("locale") == "zh-CN" else "en"
         try:
             return "" if form is None else await READERS.run(written, str(fields.get("run")), form, locale)
-        except PlaygroundError:
-            logger.exception("%s is not exported", fields.get("run"))
+        except PlaygroundError as error:
+            refused(logger, error, "%s is not exported", fields.get("run"))
             return ""
 
     def written(saved_id: str, form: Format, locale: Locale) -> str:
@@ -50,8 +51,8 @@ def build(host: Host, elem_id: str) -> gr.HTML:
         fields = request if isinstance(request, dict) else {}
         try:
             return await WRITERS.run(changed, str(fields.get("run")), fields)
-        except PlaygroundError:
-            logger.exception("%s is not changed", fields.get("run"))
+        except PlaygroundError as error:
+            refused(logger, error, "%s is not changed", fields.get("run"))
             return False
 
     def changed(saved_id: str, fields: dict[str, object]) -> bool:

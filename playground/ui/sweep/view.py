@@ -14,6 +14,7 @@ from playground.domain.errors import PlaygroundError
 from playground.domain.record.run import Run
 from playground.domain.sweep.record import Sweep
 from playground.i18n import Locale
+from playground.logs import refused
 from playground.runs.host import Host
 from playground.store import READERS, readable
 from playground.ui.shared import view
@@ -70,7 +71,7 @@ def wire(
         try:
             return await READERS.run(opening, str(event.run), locale)
         except PlaygroundError as error:
-            logger.exception("%s is not opened", event.run)
+            refused(logger, error, "%s is not opened", event.run)
             return {problem: alert(error, locale)}
 
     def opening(run_id: str, locale: Locale) -> Any:
