@@ -13,6 +13,7 @@ from .settings import AttachedEndpoint
 # A dotted key of a side -> the value on each side; None: the engine's own default, or nothing of that name.
 Difference = dict[str, tuple[Value, ...]]
 METHOD, K = "speculation.method", "speculation.num_speculative_tokens"
+DRAFT = "speculation.model"
 METHODS = {
     "off": "Speculation off",
     "ngram": "n-gram",
@@ -105,7 +106,11 @@ def described(side: Side, differing: Difference) -> str:
     values = settings_of(side)
     method = engine.speculation.method
     draft = engine.draft
-    name = f"{_short(draft)} draft" if method == "draft_model" and draft else METHODS[method]
+    name = (
+        f"{_short(draft, differing.get(DRAFT, ()))} draft"
+        if method == "draft_model" and draft
+        else METHODS[method]
+    )
     parts = ["Speculation" if engine.speculates is None else name]
     if title := TITLES.get(engine.runtime):
         parts = [title, *(parts if engine.speculates else ())]
@@ -113,7 +118,7 @@ def described(side: Side, differing: Difference) -> str:
         parts.append(f"k = {values[K]}")
     said = ("speculation.", "extra_flags", *(["runtime"] if engine.runtime in TITLES else []))
     others = [key for key in differing if key in values and not key.startswith(said)]
-    parts += [_part(key, values[key]) for key in others[:MOST_NAMED]]
+    parts += [_part(key, values[key], differing[key]) for key in others[:MOST_NAMED]]
     return ", ".join(parts)
 
 
@@ -131,18 +136,23 @@ def _replaced(label: str, part: str, by: str) -> str:
     return ", ".join(by if text == part else text for text in label.split(", "))
 
 
-def _part(key: str, value: Value) -> str:
+def _part(key: str, value: Value, row: Sequence[Value]) -> str:
     name = key.rpartition(".")[2]
     return (
-        _short(str(value))
+        _short(str(value), row)
         if key == "target"
         else f"{name} = {str(value).lower() if isinstance(value, bool) else value}"
     )
 
 
-def _short(model: str) -> str:
-    """A model's name without its owner or folder."""
-    return model.rstrip("/").rpartition("/")[2] or model
+def _short(model: str, row: Sequence[Value]) -> str:
+    """A model's name without its owner or folder, as far as another model of the `row` is not called the same."""
+    parts = model.rstrip("/").split("/")
+    others = {f"/{str(other).rstrip('/')}" for other in row if other not in (None, model)}
+    tails = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
+    return (
+        next((tail for tail in tails if not any(other.endswith(f"/{tail}") for other in others)), model) or model
+    )
 
 
 def without(side: Side, swept: Sequence[str]) -> str:

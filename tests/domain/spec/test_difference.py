@@ -18,6 +18,11 @@ def side(label: str = "s", speculation: Any = None, target: str = "m", **knobs: 
     return Side(label=label, engine=EngineSettings.model_validate(engine))
 
 
+def other(runtime: str, **knobs: Any) -> Side:
+    settings = {"target": "m", "runtime": runtime, "knobs": knobs}
+    return Side(label="s", engine=EngineSettings.model_validate(settings))
+
+
 BASE = (side("Plain"), side("Looks up", NGRAM))
 
 
@@ -93,6 +98,23 @@ def test_a_difference_that_came_by_itself() -> None:
             (BASE[0], Side(label="e", engine=AttachedEndpoint(base_url="http://h:1", model="served"))),
             ("", ""),
             ["Plain", "served"],
+        ),
+        # Names that would be the same are told apart by their folder or owner.
+        (
+            (side(target="/a/model"), side(target="/b/model/")),
+            ("", ""),
+            ["Speculation off, a/model", "Speculation off, b/model"],
+        ),
+        (
+            (side(target="one/Model-7B"), side(target="two/Model-8B")),
+            ("", ""),
+            ["Speculation off, Model-7B", "Speculation off, Model-8B"],
+        ),
+        # An engine that is not vLLM is called by its name.
+        (
+            (other("llama-cpp"), other("transformers", max_num_seqs=4)),
+            ("", ""),
+            ["llama.cpp", "Transformers, max_num_seqs = 4"],
         ),
     ],
 )
