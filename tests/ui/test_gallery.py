@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -14,6 +15,7 @@ from support.stored_runs import saved
 from playground import presets
 from playground.engine import devices
 from playground.engine.devices import Gpu, Machine
+from playground.engine.kinds.table import KINDS
 from playground.i18n import Locale, say
 from playground.report import recordings
 from playground.runs.host import Host
@@ -30,7 +32,7 @@ def titles(section: str) -> list[str]:
 @pytest.mark.parametrize("locale", ["en", "zh-CN"])
 def test_everything_is_offered_and_what_can_not_run_comes_last(locale: Locale) -> None:
     on_cpu = offers.listed(CPU, {}, locale)
-    able, unable = on_cpu.split(say("gallery.gpu_only", locale))
+    able, unable = on_cpu.split(say("gallery.not_here", locale))
     assert sorted(titles(able) + titles(unable)) == sorted(presets.names())
     assert titles(able)[0] == presets.EMBEDDED
     assert all(presets.says_gpu(name) for name in titles(unable))
@@ -38,7 +40,7 @@ def test_everything_is_offered_and_what_can_not_run_comes_last(locale: Locale) -
     # A GPU preset that names a recording offers it, greyed or not; each recording is offered somewhere.
     assert "recording=qwen2.5-7b-shaped.race" in unable
     on_gpu = offers.listed(H200, {}, locale)
-    assert say("gallery.gpu_only", locale) not in on_gpu
+    assert say("gallery.not_here", locale) not in on_gpu
     for name in recordings.names():
         assert f"recording={name}" in on_cpu
         assert f"recording={name}" in on_gpu
@@ -60,6 +62,16 @@ def test_who_can_run_nothing_is_offered_a_recording_first(
     html = offers.chosen(presets.load(name), machine, "en", here=here)
     assert ("recorded on NVIDIA H200" in html) == first
     assert (say("ui.needs_gpu_missing") in html) == warned
+
+
+def test_a_preset_whose_engine_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    llama = KINDS["llama-cpp"]
+    monkeypatch.setitem(KINDS, "llama-cpp", replace(llama, find=lambda: None))
+    name = "vllm-vs-llama-cpp"
+    able, unable = offers.listed(H200, {}, "en").split(say("gallery.not_here"))
+    assert name in titles(unable)
+    assert "vllm-vs-transformers" in titles(able)
+    assert escape(llama.brings) in offers.chosen(presets.load(name), H200, "en", here=True)
 
 
 async def close_and_choose(page: Page, name: str) -> None:

@@ -9,9 +9,12 @@ from urllib.parse import urlencode
 
 from playground import presets
 from playground.domain.errors import PlaygroundError
+from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.headline import Headline
 from playground.domain.stats.verdicts import Outcome
 from playground.engine.devices import Machine
+from playground.engine.kinds.kind import Kind
+from playground.engine.kinds.table import KINDS
 from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
 from playground.report import recordings
@@ -39,6 +42,9 @@ def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> s
     if lacks:
         needs = preset.needs.in_locale(locale)
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))} {escape(needs)}</p>')
+    for kind in _absent(preset):
+        text = say("kind.absent", locale, engine=kind.title, brings=kind.brings)
+        parts.append(f'<p class="warn">{escape(text)}</p>')
     watched = _of_preset(preset) or (recordings.names()[:1] if lacks else [])
     first = "first" if not machine.gpus and (lacks or not here) else ""
     links = "".join(_recording(name, locale, first if index == 0 else "") for index, name in enumerate(watched))
@@ -57,20 +63,31 @@ def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> s
 def listed(machine: Machine, results: Results, locale: Locale) -> str:
     """All presets, then the recordings of others. What this machine can't run comes last."""
     offered = [_read(name) for name in presets.names()]
-    able = [preset for preset in offered if preset is not None and (machine.gpus or not preset.gpu)]
+    able = [
+        preset
+        for preset in offered
+        if preset is not None and (machine.gpus or not preset.gpu) and not _absent(preset)
+    ]
     unable = [preset for preset in offered if preset is not None and preset not in able]
     named = {name for preset in (*able, *unable) for name in _of_preset(preset)}
     others = [name for name in recordings.names() if name not in named]
     sections = [
         ("gallery.presets", [_offer(preset, results, locale) for preset in able]),
         ("gallery.recordings", [_other(name, locale) for name in others]),
-        ("gallery.gpu_only", [_offer(preset, {}, locale, able=False) for preset in unable]),
+        ("gallery.not_here", [_offer(preset, {}, locale, able=False) for preset in unable]),
     ]
     close = f'<button type="button" class="close" aria-label="{escape(say("gallery.close", locale))}">✕</button>'
-    folded = {"gallery.gpu_only"} if not machine.gpus else set[str]()
     return close + "".join(
-        _section(say(title, locale), items, folded=title in folded) for title, items in sections if items
+        _section(say(title, locale), items, folded=title == "gallery.not_here")
+        for title, items in sections
+        if items
     )
+
+
+def _absent(preset: Preset) -> list[Kind]:
+    """The engines that the preset needs and this host does not have."""
+    runtimes = {side.engine.runtime for side in preset.sides if isinstance(side.engine, EngineSettings)}
+    return [kind for name, kind in KINDS.items() if name in runtimes and kind.find() is None]
 
 
 def _read(name: str) -> Preset | None:
