@@ -56,7 +56,7 @@ def value_text(key: str, value: Value, locale: Locale) -> str:
     if key == "runtime":
         return engine_name(str(value))
     if isinstance(value, bool):
-        return str(value).lower()
+        return say("card.true" if value else "card.false", locale)
     if key == METHOD and value == "off":
         return say("card.off", locale)
     if key in ("target", "speculation.model") and str(value).count("/") == 1 and not str(value).startswith("/"):
