@@ -167,7 +167,7 @@ class Comparison:
         """Run it to its end, under the pool's lease. `run.status` and `problem` then hold the outcome."""
         status: Status = "failed"
         try:
-            await self.saving.begin(self.run)
+            await self.saving.begin(self.run, self.owner)
             if not self._stopping:
                 self._task = asyncio.current_task()
                 if self.run.measurement is not None:

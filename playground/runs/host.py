@@ -214,6 +214,10 @@ class Host:
         if not wait:
             await begun
 
+    def may_change(self, saved_id: str, visitor: str) -> bool:
+        """Whether this visitor may delete it, or add a star, tags and a note: by the same rule. Blocking."""
+        return visitor in ("", self.history.owner(saved_id))
+
     @staticmethod
     def may_stop(job: Comparison | SweepRun, visitor: str) -> bool:
         """Whether this visitor may stop it: who started it, and the host, whose name is empty."""

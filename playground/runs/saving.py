@@ -34,9 +34,9 @@ class Saving:
         self._history = history
         self._run_id = run_id
 
-    async def begin(self, run: Run) -> None:
+    async def begin(self, run: Run, owner: str) -> None:
         """Write the run and its sides as they stand."""
-        await self._tried(self._history.begin, run)
+        await self._tried(self._history.begin, run, owner)
 
     async def trial(self, position: int, trial: Trial, requests: Mapping[int, RequestTrace]) -> None:
         """Write the trial as it stands, with these of its requests, by their number in it."""

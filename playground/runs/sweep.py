@@ -275,7 +275,7 @@ class SweepRun:
             self.sweep.points[:] = stored.points
             self.sweep.anchors[:] = stored.anchors
             self._order = order_of(self.sweep)
-        self._history.begin_sweep(self.sweep)
+        self._history.begin_sweep(self.sweep, self.owner)
 
     async def _tried(self, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Write to the history. One that can't be used does not end the sweep, which is written again at its

@@ -49,11 +49,11 @@ class History:
         """Make the database if there is none, and bring an older one up to date, as any operation does."""
         self._file.open()
 
-    def begin(self, run: Run) -> None:
-        """Write the run and its sides as they stand."""
+    def begin(self, run: Run, owner: str = "") -> None:
+        """Write the run and its sides as they stand. `owner`: the visitor who started it, empty for the host."""
         with self._file.writing() as db:
             db.table("runs").insert(rows.run_row(run))
-            search.add_entry(db, run.id, run.sweep_id, run.preset)
+            search.add_entry(db, run.id, run.sweep_id, run.preset, owner)
             db.table("sides").insert_all(rows.side_row(run.id, i, side) for i, side in enumerate(run.sides))
 
     def save_trial(self, run_id: str, position: int, trial: Trial, requests: Mapping[int, RequestTrace]) -> None:
@@ -152,6 +152,12 @@ class History:
         """What the list says of a run or sweep."""
         with self._file.reading() as db:
             return next(map(Result.of_entry, db.query("SELECT * FROM entries WHERE id = ?", [saved_id])), Result())
+
+    def owner(self, saved_id: str) -> str:
+        """The visitor who started a run or sweep; empty: the host, or there is none of that id."""
+        query = "SELECT owner FROM entries WHERE id = (SELECT listed FROM entries WHERE id = ?)"
+        with self._file.reading() as db:
+            return next((row[0] or "" for row in db.conn.execute(query, [saved_id])), "")
 
     def latest_results(self, machine: dict[str, object]) -> dict[str, tuple[str, Headline]]:
         """By preset the id and the result of its last measurement or sweep on that machine."""
@@ -257,10 +263,10 @@ class History:
                 sides.append(rows.side_of(row, trials, samples))
             return rows.run_of(run, sides)
 
-    def begin_sweep(self, sweep: Sweep) -> None:
-        """Write the sweep and its points as they stand; one that goes on is written again."""
+    def begin_sweep(self, sweep: Sweep, owner: str = "") -> None:
+        """Write the sweep and its points as they stand; one that goes on is written again, and keeps its owner."""
         with self._file.writing() as db:
-            _write_sweep(db, sweep)
+            _write_sweep(db, sweep, owner)
 
     def save_point(self, sweep_id: str, point: PointRecord) -> None:
         """Write which run the point has."""
@@ -334,9 +340,9 @@ def _unreadable_run(sweep: Sweep, run_id: str, point: PointRecord, error: WorkFa
     )
 
 
-def _write_sweep(db: Database, sweep: Sweep) -> None:
+def _write_sweep(db: Database, sweep: Sweep, owner: str = "") -> None:
     db.table("sweeps").upsert(rows.sweep_row(sweep), pk="id")
-    search.add_entry(db, sweep.id, None, sweep.preset)
+    search.add_entry(db, sweep.id, None, sweep.preset, owner)
     points = (rows.point_row(sweep.id, point) for point in sweep.points)
     db.table("points").upsert_all(points, pk=("sweep_id", "number"))
 

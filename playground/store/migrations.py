@@ -304,3 +304,9 @@ def limited(db: Database) -> None:
     """How often an endpoint's rate limit made a trial's requests wait; what its tokens cost."""
     db.table("trials").add_column("limited", int)
     db.table("sides").add_column("token_prices", str)
+
+
+@migrations(name="021_owner")
+def owner(db: Database) -> None:
+    """Which visitor started a run or sweep; none: the host."""
+    db.conn.execute("ALTER TABLE entries ADD COLUMN owner TEXT")

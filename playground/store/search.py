@@ -70,10 +70,11 @@ class Words:
         return not model or any(model.casefold() in name.casefold() for name in self.models)
 
 
-def add_entry(db: Database, saved_id: str, sweep_id: str | None, preset: str | None) -> None:
-    """List a new run or sweep. `sweep_id`: the sweep that the run is a point of."""
-    statement = "INSERT OR IGNORE INTO entries (id, listed, preset) VALUES (?, ?, ?)"
-    db.conn.execute(statement, [saved_id, sweep_id or saved_id, preset])
+def add_entry(db: Database, saved_id: str, sweep_id: str | None, preset: str | None, owner: str = "") -> None:
+    """List a new run or sweep. `sweep_id`: the sweep that the run is a point of; `owner`: the visitor who started
+    it, empty for the host."""
+    statement = "INSERT OR IGNORE INTO entries (id, listed, preset, owner) VALUES (?, ?, ?, ?)"
+    db.conn.execute(statement, [saved_id, sweep_id or saved_id, preset, owner or None])
 
 
 class Filters(TypedDict, total=False):

@@ -123,7 +123,7 @@ class Arrival:
         if (job is None or job.finished) and link.replay and not imported:
             return {**self.filled(record, locale), **self._playing(record, "run", link.saved)}
         if job is None or job.finished:
-            return {**await self._opening.opened(link.saved, locale), tabs: gr.update(selected="history")}
+            return {**await self._opening.opened(link.saved, request), tabs: gr.update(selected="history")}
         own = self._host.may_stop(job, visitor_of(self._host.config, request))
         if isinstance(record, Sweep):
             return {**self.filled(record, locale), **sweep_actions.following(self._sweeps, record.id, own=own)}

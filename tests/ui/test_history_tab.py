@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.measured_run import measured_run
-from support.races import finished, raced
+from support.races import SIDES, finished, raced, workload
 from support.stored_runs import run, saved
 from support.waiting import until
 
@@ -27,6 +27,7 @@ from playground.store import READERS, History
 from playground.ui.compare import measure_values
 from playground.ui.page import build
 from playground.ui.shared.form_origin import origin
+from playground.ui.shared.visitor import CURRENT, NAME, NOBODY
 from playground.workers import Workers
 
 pytestmark = pytest.mark.usefixtures("unserved")
@@ -68,9 +69,18 @@ class Page:
         changed = await handler({**values, tab.choices["preset"]: preset, tab.choices["tag"]: tag}, REQUEST)
         return json.loads(changed[tab.runs])["rows"], changed[tab.note]
 
-    async def opened(self, saved_id: str) -> list[Any]:
-        values = await self.functions["history.tab.clicked"](SimpleNamespace(run=saved_id), REQUEST)
+    async def opened(self, saved_id: str, request: gr.Request = REQUEST) -> list[Any]:
+        values = await self.functions["history.tab.clicked"](SimpleNamespace(run=saved_id), request)
         return list(values.values()) if isinstance(values, dict) else []
+
+    async def changed(self, saved_id: str, visitor: str, **fields: object) -> bool:
+        """Whether this visitor's request to change it was met."""
+        [kept] = [block for block in self.blocks.blocks.values() if getattr(block, "elem_id", None) == "kept"]
+        before = CURRENT.set(visitor)
+        try:
+            return bool(await kept.annotate({"run": saved_id, **fields}))  # type: ignore[attr-defined]
+        finally:
+            CURRENT.reset(before)
 
     async def exported(self, saved_id: str, form: str = "json") -> str:
         [kept] = [block for block in self.blocks.blocks.values() if getattr(block, "elem_id", None) == "kept"]
@@ -304,3 +314,27 @@ async def test_a_run_is_measured_again_and_says_whether_anything_has_changed(hos
     assert "Whether anything has changed since" in opened
     refused = await page.functions["history.actions.repeat"](SimpleNamespace(run="nowhere"), REQUEST)
     assert "nowhere" in str(refused)
+
+
+async def test_only_who_started_it_may_change_it(host: Host, page: Page) -> None:
+    """Where others are served; the host, on this machine alone, may change everything."""
+    mine, other = "a" * 32, "b" * 32
+    host.config = replace(host.config, host="0.0.0.0")
+    comparison = host.comparison(SIDES, workload(4))
+    await host.start(comparison, "a test", owner=mine)
+    await finished(comparison)
+    saved(host.history, run("r1", status="done"))
+    for visitor, saved_id in ((other, comparison.id), (NOBODY, comparison.id), (mine, "r1"), (NOBODY, "r1")):
+        assert not await page.changed(saved_id, visitor, star=True)
+        assert not await page.changed(saved_id, visitor, deleted=True)
+    assert not host.history.result(comparison.id).star
+    assert await page.changed(comparison.id, mine, star=True, note="mine")
+    # Whose it is not is offered no way to change it.
+    for visitor, offered in ((mine, True), (other, False)):
+        request = gr.Request(headers={"cookie": f"{NAME}={visitor}"})
+        assert (
+            any('"note": "mine"' in str(value) for value in await page.opened(comparison.id, request)) == offered
+        )
+    assert await page.changed(comparison.id, mine, deleted=True)
+    assert await page.changed(comparison.id, "", deleted=False)
+    assert await page.changed("r1", "", deleted=True)

@@ -26,6 +26,7 @@ from playground.ui.shared import save_buttons, view
 from playground.ui.shared.form_origin import stored
 from playground.ui.shared.labels import label, visitor_locale
 from playground.ui.shared.message import alert
+from playground.ui.shared.visitor import visitor_of
 from playground.ui.sweep import view as sweep_view
 from playground.ui.sweep.view import SweepView
 
@@ -255,7 +256,7 @@ class Opening:
         locale, compared = visitor_locale(request), getattr(event, "compared", None)
         if isinstance(compared, list):
             return await self.compared([str(saved_id) for saved_id in compared[: MOST_RUNS + 1]], locale)
-        return await self.opened(str(event.run), locale) or gr.skip()
+        return await self.opened(str(event.run), request) or gr.skip()
 
     async def compared(self, ids: Sequence[str], locale: Locale) -> dict[Any, Any]:
         """These runs beside each other, or why they can't be."""
@@ -271,28 +272,30 @@ class Opening:
         empty = {tab.actions: "", tab.panes: "", tab.charts: "{}", tab.problem: "", tab.beside: ""}
         return {**empty, **tab.sweep.nothing()}
 
-    async def opened(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
+    async def opened(self, saved_id: str, request: gr.Request) -> dict[Any, Any]:
         """The run or sweep as it looked live, or why it can't be opened; nothing, if there is none of that id."""
-        tab = self._tab
+        tab, locale = self._tab, visitor_locale(request)
         closed = self._closed()
         try:
-            rendered = await READERS.run(self._rendered, saved_id, locale)
+            visitor = visitor_of(self._host.config, request)
+            rendered = await READERS.run(self._rendered, saved_id, locale, visitor)
         except PlaygroundError as error:
             logger.warning("%s is not opened: %s", saved_id, say_message(error))
             return {**closed, tab.problem: alert(error, locale)}
         return {**closed, **rendered} if rendered else {}
 
-    def _rendered(self, saved_id: str, locale: Locale) -> dict[Any, Any]:
+    def _rendered(self, saved_id: str, locale: Locale, visitor: str) -> dict[Any, Any]:
         """Nothing, if there is none of that id."""
         tab = self._tab
         record = stored(self._host, saved_id)
         if record is None:
             return {}
         with readable(saved_id):
-            # A point's run is found by its sweep: nothing is added to it, nor to what is not saved.
+            # A point's run is found by its sweep: nothing is added to it, nor to what is not saved, or another's.
             point = isinstance(record, Run) and record.sweep_id is not None
             unsaved = self._host.unsaved_record(saved_id) is not None
-            result = None if point or unsaved else self._host.history.result(saved_id)
+            fixed = point or unsaved or not self._host.may_change(saved_id, visitor)
+            result = None if fixed else self._host.history.result(saved_id)
             offered = {tab.actions: offers(record, locale, result=result)}
             if isinstance(record, Sweep):
                 return {**offered, **tab.sweep.of(self._host.config, record, locale)}

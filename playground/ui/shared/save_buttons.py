@@ -20,6 +20,7 @@ from playground.store import READERS, WRITERS, Result, readable
 
 from . import view
 from .form_origin import stored
+from .visitor import CURRENT
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +51,15 @@ def build(host: Host, elem_id: str) -> gr.HTML:
         """Set the star, the tags and the note, or delete or undelete. Returns whether that was done."""
         fields = request if isinstance(request, dict) else {}
         try:
-            return await WRITERS.run(changed, str(fields.get("run")), fields)
+            return await WRITERS.run(changed, str(fields.get("run")), fields, CURRENT.get())
         except PlaygroundError as error:
             refused(logger, error, "%s is not changed", fields.get("run"))
             return False
 
-    def changed(saved_id: str, fields: dict[str, object]) -> bool:
+    def changed(saved_id: str, fields: dict[str, object], visitor: str) -> bool:
         history = host.history
+        if not host.may_change(saved_id, visitor):
+            return False
         if "deleted" in fields:
             return history.delete(saved_id) if fields["deleted"] is True else history.undelete(saved_id)
         texts = {name: str(fields.get(name) or "") for name in ("tags", "note")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextvars import ContextVar
 
 import gradio as gr
 
@@ -11,8 +12,12 @@ from playground.config import Config
 
 NAME = "playground-visitor"
 COOKIE = re.compile(rf"(?:^|;\s*){NAME}=([\w-]{{32}})(?:;|$)")
+# Who sends the request that is being answered, for what Gradio calls without one.
+CURRENT: ContextVar[str] = ContextVar("visitor", default="")
 # Where only this machine reaches the page, whoever sits before it.
 HOST = ""
+# Who has no name owns nothing that is saved.
+NOBODY = "-"
 YEAR_S = 31_536_000
 
 

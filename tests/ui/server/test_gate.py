@@ -19,7 +19,7 @@ from playground.domain.url import BaseUrl
 from playground.ui.server import bodies, throttle
 from playground.ui.server.gate import API, Gate
 from playground.ui.server.refused import Refused
-from playground.ui.shared.visitor import NAME, known_visitor
+from playground.ui.shared.visitor import CURRENT, NAME, NOBODY, known_visitor
 
 HERE = "127.0.0.1:7860"
 JOIN = f"{API}/queue/join"
@@ -33,9 +33,11 @@ class Page:
         self.bodies: list[int] = []
         self.known = True
         self.status = 200
+        self.visitors: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.reached.append(scope["path"])
+        self.visitors.append(CURRENT.get())
         request = Request(scope, receive)
         assert "origin" not in request.headers
         self.bodies.append(len(await request.body()))
@@ -277,7 +279,9 @@ async def test_each_browser_has_a_name_where_others_are_served(page: Page, confi
         again = await others.get("/", headers={"cookie": f"a=b; {NAME}={names[0]}"})
         assert NAME not in again.headers["set-cookie"]
         assert NAME not in (await others.get("/assets/index.js")).headers.get("set-cookie", "")
+        assert page.visitors[-4:-1] == [NOBODY, NOBODY, names[0]]
         framed = await others.get("/", headers={"x-forwarded-proto": "https", "cookie": ""})
         assert "Secure; SameSite=None; Partitioned" in framed.headers["set-cookie"]
     async with visitor(page, config) as alone:
         assert NAME not in (await alone.get("/")).headers["set-cookie"]
+        assert page.visitors[-1] == ""
