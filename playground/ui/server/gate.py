@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from playground.config import Config
-from playground.ui.shared.visitor import CURRENT, NOBODY, known_visitor, new_cookie
+from playground.ui.shared.visitor import CURRENT, HOST, NOBODY, known_visitor, new_cookie
 
 from .addresses import Addresses
 from .bodies import Bodies, length_of, read
@@ -62,8 +62,8 @@ class Gate:
             return
         request = HTTPConnection(scope)
         address = request.client.host if request.client else ""
-        if self._serves_others:
-            CURRENT.set(known_visitor(request.headers.get("cookie", "")) or NOBODY)
+        named = known_visitor(request.headers.get("cookie", "")) or NOBODY
+        CURRENT.set(named if self._serves_others else HOST)
         is_upload = scope["path"] == UPLOAD
         try:
             self._check(request)
