@@ -63,10 +63,10 @@ def build(host: Host) -> gr.Blocks:
         history_tab.wire(history, host)
         history_actions.wire(history.actions, history.problem, host, tabs, compare, sweep)
 
-        async def arrive(base: str, request: gr.Request) -> dict[Any, Any]:
+        async def greet(base: str, request: gr.Request) -> dict[Any, Any]:
             host.open()
             locale = visitor_locale(request)
-            busy = host.latest is not None and not host.latest.finished
+            running = host.latest if host.latest is not None and not host.latest.finished else None
             try:
                 # Only a run of the history needs it, and a visit waits for nobody's search.
                 preset = (
@@ -81,13 +81,14 @@ def build(host: Host) -> gr.Blocks:
                 header: _header(machine, locale),
                 compare.gallery.component: chosen,
                 compare.cards: cards,
-                compare.controls.watch: gr.update(visible=busy),
+                compare.controls.watch: gr.update(visible=running is not None),
+                compare.controls.message: "" if running is None else _under_way(running.title, locale),
                 **{knob.name: gr.update(choices=sweep_tab.choices(locale)) for knob in sweep.knobs},
             }
 
         watch, knobs = compare.controls.watch, (knob.name for knob in sweep.knobs)
-        arrived = [header, compare.gallery.component, compare.cards, watch, *knobs]
-        loaded = page.load(arrive, compare.base, arrived, show_progress="hidden", queue=False)
+        arrived = [header, compare.gallery.component, compare.cards, watch, compare.controls.message, *knobs]
+        loaded = page.load(greet, compare.base, arrived, show_progress="hidden", queue=False)
         loaded.then(None, None, None, js="() => document.dispatchEvent(new CustomEvent('arrived'))")
         at_once: dict[str, Any] = {"show_progress": "hidden", "queue": False}
         sources = (address, compare.gallery.component, compare.controls.player, sweep.player)
@@ -95,6 +96,10 @@ def build(host: Host) -> gr.Blocks:
         compare.controls.watch.click(link.watch_run, None, link.outputs(), **at_once)
         sweep.watch.click(link.watch_sweep, None, link.outputs(), **at_once)
     return page
+
+
+def _under_way(what: str, locale: Locale) -> str:
+    return f'<p role="status">{escape(say("host.under_way", locale, what=what))}</p>'
 
 
 def _header(machine: devices.Machine, locale: Locale) -> str:

@@ -169,9 +169,9 @@ async def test_a_database_that_can_not_be_used(host: Host, page: Page) -> None:
     assert any("not a database" in str(value) for value in await page.opened("r1"))
     assert await page.exported("r1") == ""
     # Nothing of the rest of the page needs it.
-    arrived = await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    arrived = await page.functions["page.greet"](origin(presets.load(presets.EMBEDDED)), REQUEST)
     assert any("smollm2" in str(value).lower() or "<strong>" in str(value) for value in arrived.values())
-    await page.functions["page.arrive"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
+    await page.functions["page.greet"](json.dumps(["20261130-000000-abcd", 2]), REQUEST)
 
 
 @pytest.mark.usefixtures("unusable")
@@ -214,7 +214,7 @@ async def test_a_locked_database_does_not_stop_the_page(host: Host, page: Page, 
     assert turns > 10
     assert rows == []
     assert "locked by another program" in note
-    await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+    await page.functions["page.greet"](origin(presets.load(presets.EMBEDDED)), REQUEST)
     locking.execute("ROLLBACK")
     locking.close()
     rows, _ = await page.listed()
@@ -236,7 +236,7 @@ async def test_forty_searches_hold_up_no_visit_and_no_race(
     try:
         await until(begun.is_set)
         async with asyncio.timeout(30):
-            await page.functions["page.arrive"](origin(presets.load(presets.EMBEDDED)), REQUEST)
+            await page.functions["page.greet"](origin(presets.load(presets.EMBEDDED)), REQUEST)
             comparison = await raced(host)
         assert comparison.unsaved is None
         assert not any(search.done() for search in searches)

@@ -18,6 +18,7 @@ from playground.i18n import say
 from playground.runs.host import Host
 from playground.ui.links import LONGEST, Link
 from playground.ui.page import build
+from playground.ui.shared.form_origin import origin
 
 REQUEST = gr.Request(headers={"accept-language": "en"})
 QUERIES: list[tuple[dict[str, str], Link]] = [
@@ -98,10 +99,13 @@ async def test_a_run_under_way_is_followed(host: Host) -> None:
     comparison = host.comparison(SIDES, workload(2000))
     await host.start(comparison, "a test")
     await streaming(comparison)
+    arrived = await changed_by(host, "greet", origin(presets.load(presets.EMBEDDED)), REQUEST)
+    assert comparison.title in arrived["message"]
     changed = await follow(host, run=comparison.id)
     assert changed["Tabs"]["selected"] == "compare"
     assert changed["asked-prompt"] == "x"
     assert changed["stop"]["visible"]
+    assert changed["message"] == ""
     # Watching it does the same: what stands above the result is what ran.
     watched = await changed_by(host, "watch_run", REQUEST)
     assert watched.keys() | {"link-problem"} == changed.keys()
