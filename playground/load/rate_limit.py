@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import time
 from email.utils import parsedate_to_datetime
+from math import isfinite
 
 STATUS = re.compile(rb"HTTP/1\.[01] 429 ")
 RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r\n]+)", re.IGNORECASE)
 # Without a word of how long, doubled each time up to the longest.
 FIRST_S, LONGEST_S = 1.0, 30.0
+# An endpoint that asks for no time at all would otherwise be asked without end.
+LEAST_S = 0.05
 
 
 def pause_of(head: bytes, earlier: int) -> float | None:
@@ -25,10 +28,10 @@ def pause_of(head: bytes, earlier: int) -> float | None:
 def seconds_of(text: str) -> float | None:
     """What a Retry-After header says, as seconds from now: a number, or a date. None for anything else."""
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
-        return None
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(LEAST_S, seconds) if isfinite(seconds) else None

@@ -20,6 +20,10 @@ REFUSED = "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 2\r\n"
         (REFUSED + "retry-after: soon\r\n\r\n{}", 1, 2),
         (REFUSED + "\r\nretry-after: 7", 0, 1),
         (REFUSED + "\r\n{}", 9, 30),
+        (REFUSED + "retry-after: 0\r\n\r\n", 0, 0.05),
+        (REFUSED + "retry-after: -5\r\n\r\n", 0, 0.05),
+        (REFUSED + "retry-after: nan\r\n\r\n", 0, 1),
+        (REFUSED + "retry-after: inf\r\n\r\n", 0, 1),
         ("HTTP/1.1 200 OK\r\nretry-after: 7\r\n\r\n", 0, None),
         ("HTTP/1.1 503 No\r\nretry-after: 7\r\n\r\n", 0, None),
         ("", 0, None),
@@ -32,4 +36,5 @@ def test_how_long(head: str, earlier: int, seconds: float | None) -> None:
 def test_a_date() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     assert 50 < (seconds_of(later) or 0) < 61
-    assert seconds_of("Sun, 06 Nov 1994 08:49:37 GMT") == 0
+    assert seconds_of("Sun, 06 Nov 1994 08:49:37 GMT") == 0.05
+    assert seconds_of("Sun, 06 Nov 99999 08:49:37 GMT") is None
