@@ -68,7 +68,7 @@ def _result(run: Run, side: SideRecord, values: Mapping[str, object]) -> dict[st
         "num_prompts": len(traces),
         # As --metadata adds them.
         "playground_run": run.id,
-        **({"vllm_version": side.runtime_version} if side.runtime_version else {}),
+        **({"vllm_version": side.runtime_version} if (side.engine or "").startswith("vLLM") else {}),
         **values,
         **_load(run, side),
         "duration": seconds,
