@@ -38,13 +38,14 @@ async def embedded_model() -> Path:
 
 @asynccontextmanager
 async def real_host() -> AsyncIterator[Host]:
-    """A host with the embedded model. Sockets need a short path. Afterwards no process may be left."""
+    """A host with the embedded model. Sockets need a short path. Afterwards no process of it may be left."""
+    others = {*descendants(psutil.Process().pid)}
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     model = await embedded_model()
     made = Host(Config(db=folder / "history.db", models=model.parent, state=folder / "state"))
     made.open()
     yield made
-    started = descendants(psutil.Process().pid)
+    started = [process for process in descendants(psutil.Process().pid) if process not in others]
     await made.close()
     assert not survivors(started, within_s=30)
     shutil.rmtree(folder)

@@ -53,8 +53,9 @@ def config(config: Config) -> Config:
 @pytest_asyncio.fixture
 async def nothing_left() -> AsyncIterator[None]:
     """Afterwards nothing may run that the test's host started."""
+    before = {*psutil.Process().children(recursive=True)}
     yield
-    await until(lambda: not psutil.Process().children(recursive=True))
+    await until(lambda: {*psutil.Process().children(recursive=True)} <= before)
 
 
 async def test_measured_against_vllm(host: Host) -> None:
