@@ -3,7 +3,7 @@ FROM vllm/vllm-openai:v0.32.0
 
 # The image has vLLM and torch already. Naming them again makes pip respect what they need, and refuse what they can't
 # live with.
-COPY requirements-app.txt requirements.txt /tmp/requirements/
+COPY requirements-viewer.txt requirements-app.txt requirements.txt /tmp/requirements/
 RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir -r /tmp/requirements/requirements.txt \
     && rm -r /tmp/requirements
 

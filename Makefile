@@ -96,7 +96,7 @@ $(MADE):
 	$(PIP) install --quiet --disable-pip-version-check "$$(grep '^pip==' requirements-app.txt)"
 	touch $@
 
-$(APP): requirements-app.txt $(REQUIREMENTS) | $(MADE)
+$(APP): requirements-viewer.txt requirements-app.txt $(REQUIREMENTS) | $(MADE)
 	@$(FUNCTIONS)
 	say 'Installing vLLM for $(VARIANT) from $(REQUIREMENTS), because $(REASON). The first time takes some minutes'
 	command -v g++ >/dev/null || debian 'vLLM compiles kernels unless enforce_eager is set' g++

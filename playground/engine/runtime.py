@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ def names(config: Config) -> list[str]:
     engines that are on this host."""
     others = [name for name, kind in kinds(config).items() if kind.find() is not None]
     return list(dict.fromkeys([DEFAULT, *config.runtimes, *others]))
+
+
+def has_vllm(config: Config) -> bool:
+    """Whether the default runtime can be asked for its vLLM: without it, this host plays and attaches, and starts
+    nothing."""
+    return DEFAULT in config.runtimes or find_spec("vllm") is not None
 
 
 def check_name(config: Config, name: str) -> None:

@@ -46,6 +46,17 @@ def test_everything_is_offered_and_what_can_not_run_comes_last(locale: Locale) -
         assert f"recording={name}" in on_gpu
 
 
+def test_a_host_without_vllm_offers_its_recordings_and_says_why() -> None:
+    listed, unable = offers.listed(CPU, {}, "en", vllm=False).split(say("gallery.not_here"))
+    assert not titles(listed)
+    assert sorted(titles(unable)) == sorted(presets.names())
+    assert all(f"recording={name}" in listed for name in recordings.names())
+    for machine in (CPU, H200):
+        html = offers.chosen(presets.load(presets.EMBEDDED), machine, "en", here=True, vllm=False)
+        assert escape(say("runtime.watch_only")) in html
+        assert 'class="watch first"' in html
+
+
 @pytest.mark.parametrize(
     ("machine", "name", "here", "first", "warned"),
     [

@@ -10,6 +10,7 @@ from playground.config import Config
 from playground.domain.errors import PlaygroundError
 from playground.domain.spec.settings import EngineSettings
 from playground.engine.devices import Machine
+from playground.engine.runtime import has_vllm
 from playground.i18n import LOCALES, Locale
 from playground.models import folders
 from playground.presets import Preset
@@ -46,7 +47,7 @@ class Gallery:
     def chosen(self, preset: Preset, locale: Locale) -> str:
         """The component's value: the preset that the form was filled from."""
         here = _here(self._host.config, preset)
-        return offers.chosen(preset, self._machine, locale, here=here)
+        return offers.chosen(preset, self._machine, locale, here=here, vllm=has_vllm(self._host.config))
 
     def _listed(self, locale: Locale) -> str:
         results: offers.Results = {}
@@ -54,7 +55,7 @@ class Gallery:
             results = self._host.history.latest_results(self._machine.as_record())
         except PlaygroundError:
             logger.exception("the presets are listed without results")
-        return offers.listed(self._machine, results, locale)
+        return offers.listed(self._machine, results, locale, vllm=has_vllm(self._host.config))
 
 
 def _here(config: Config, preset: Preset) -> bool:

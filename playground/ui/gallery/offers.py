@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from playground import presets
 from playground.domain.errors import PlaygroundError
+from playground.domain.message import Message
 from playground.domain.spec.settings import EngineSettings
 from playground.domain.stats.headline import Headline
 from playground.domain.stats.verdicts import Outcome
 from playground.engine.devices import Machine
-from playground.engine.kinds.kind import Kind
 from playground.engine.kinds.table import KINDS
 from playground.i18n import Locale, say, say_message
 from playground.presets import Preset
@@ -33,20 +33,19 @@ WORDS: dict[Outcome | None, str] = {
 }
 
 
-def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> str:
+def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool, vllm: bool = True) -> str:
     """The preset's title, what it shows, and a recording of it. `here`: its model is on this machine; without it,
-    and without a GPU, watching comes first."""
+    and without a GPU, watching comes first, as it does without vLLM."""
     title, shows = preset.title.in_locale(locale), preset.shows.in_locale(locale)
     parts = [f'<p class="shows">{escape(shows)}</p>'] if shows else []
     lacks = preset.gpu and not machine.gpus
-    if lacks:
+    absent = _absent(preset, vllm)
+    if lacks and vllm:
         needs = preset.needs.in_locale(locale)
         parts.append(f'<p class="warn">{escape(say("ui.needs_gpu_missing", locale))} {escape(needs)}</p>')
-    for kind in _absent(preset):
-        text = say("kind.absent", locale, engine=kind.title, brings=kind.brings)
-        parts.append(f'<p class="warn">{escape(text)}</p>')
-    watched = _of_preset(preset) or (recordings.names()[:1] if lacks else [])
-    first = "first" if not machine.gpus and (lacks or not here) else ""
+    parts += [f'<p class="warn">{escape(say_message(message, locale))}</p>' for message in absent]
+    watched = _of_preset(preset) or (recordings.names()[:1] if lacks or not vllm else [])
+    first = "first" if not vllm or (not machine.gpus and (lacks or not here)) else ""
     links = "".join(_recording(name, locale, first if index == 0 else "") for index, name in enumerate(watched))
     if first and watched:
         offer = say("gallery.first", locale, machine=_machine(watched[0]))
@@ -60,16 +59,16 @@ def chosen(preset: Preset, machine: Machine, locale: Locale, *, here: bool) -> s
     )
 
 
-def listed(machine: Machine, results: Results, locale: Locale) -> str:
+def listed(machine: Machine, results: Results, locale: Locale, *, vllm: bool = True) -> str:
     """All presets, then the recordings of others. What this machine can't run comes last."""
     offered = [_read(name) for name in presets.names()]
     able = [
         preset
         for preset in offered
-        if preset is not None and (machine.gpus or not preset.gpu) and not _absent(preset)
+        if preset is not None and (machine.gpus or not preset.gpu) and not _absent(preset, vllm)
     ]
     unable = [preset for preset in offered if preset is not None and preset not in able]
-    named = {name for preset in (*able, *unable) for name in _of_preset(preset)}
+    named = {name for preset in able for name in _of_preset(preset)}
     others = [name for name in recordings.names() if name not in named]
     sections = [
         ("gallery.presets", [_offer(preset, results, locale) for preset in able]),
@@ -84,10 +83,12 @@ def listed(machine: Machine, results: Results, locale: Locale) -> str:
     )
 
 
-def _absent(preset: Preset) -> list[Kind]:
-    """The engines that the preset needs and this host does not have."""
+def _absent(preset: Preset, vllm: bool) -> list[Message]:
+    """What is said of the engines that the preset needs and this host does not have."""
     runtimes = {side.engine.runtime for side in preset.sides if isinstance(side.engine, EngineSettings)}
-    return [kind for name, kind in KINDS.items() if name in runtimes and kind.find() is None]
+    kinds = [kind for name, kind in KINDS.items() if name in runtimes and kind.find() is None]
+    messages = [Message("kind.absent", {"engine": kind.title, "brings": kind.brings}) for kind in kinds]
+    return messages if vllm or runtimes <= KINDS.keys() else [Message("runtime.watch_only"), *messages]
 
 
 def _read(name: str) -> Preset | None:
