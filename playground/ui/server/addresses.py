@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Iterable
+from dataclasses import replace
+
+from starlette.types import Scope
 
 from playground.config import Config
 
@@ -22,7 +26,8 @@ class Addresses:
 
     def __init__(self, config: Config) -> None:
         self._everywhere = config.host in ("0.0.0.0", "::")
-        self._origins = {str(origin).lower() for origin in config.origins}
+        self._origins = {str(replace(origin, path="")).lower() for origin in config.origins}
+        self._roots = {origin.host: origin.path for origin in config.origins}
         self._names = {"localhost", _plain(config.host), *(origin.host for origin in config.origins)}
         if self._everywhere:
             self._names.add(socket.gethostname().lower())
@@ -35,6 +40,15 @@ class Addresses:
         except ValueError:
             return name in self._names
         return self._everywhere or address.is_loopback or name in self._names
+
+    def below_root(self, scope: Scope, hosts: Iterable[str]) -> Scope:
+        """The request with its path below the root under which these hosts serve the page. A proxy may have taken
+        the root off the path, or not."""
+        root = next(filter(None, (self._roots.get(_plain(_name(host))) for host in hosts)), "")
+        path = scope["path"]
+        if root and f"{path}/".startswith(f"{root}/"):
+            path = path.removeprefix(root) or "/"
+        return {**scope, "root_path": root, "path": path}
 
     def is_same(self, origin: str, host: str) -> bool:
         """Whether an `Origin` header is that of this page, as reached under `host`."""

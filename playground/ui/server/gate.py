@@ -60,13 +60,16 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        hosts = [*headers.getlist("host"), *headers.getlist("x-forwarded-host")]
+        scope = self._addresses.below_root(scope, hosts)
         request = HTTPConnection(scope)
         address = request.client.host if request.client else ""
         named = known_visitor(request.headers.get("cookie", "")) or NOBODY
         CURRENT.set(named if self._serves_others else HOST)
         is_upload = scope["path"] == UPLOAD
         try:
-            self._check(request)
+            self._check(request, hosts)
             length = length_of(request, self._longest(scope["path"]))
             if is_upload:
                 room = max(0, self._limits.uploads_bytes - self._longest(UPLOAD))
@@ -112,11 +115,10 @@ class Gate:
         secure = "https" in (scope["scheme"], headers.get("x-forwarded-proto"))
         return [(b"set-cookie", new_cookie(secure).encode())]
 
-    def _check(self, request: HTTPConnection) -> None:
+    def _check(self, request: HTTPConnection, hosts: list[str]) -> None:
         """Raises Refused."""
         scope, headers = request.scope, request.headers
         method, path = scope["method"], scope["path"]
-        hosts = [*headers.getlist("host"), *headers.getlist("x-forwarded-host")]
         if len(headers.getlist("host")) != 1 or not all(map(self._addresses.is_ours, hosts)):
             raise Refused(421, "host")
         if self._is_foreign(request) and not (method in READING and path == ENTRANCE):

@@ -11,7 +11,7 @@ import gradio as gr
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from playground.domain.errors import InvalidInput
 from playground.runs.host import Host
@@ -85,7 +85,12 @@ def served(host: Host, page: gr.Blocks) -> ASGIApp:
         cookies = (f"access-token{kind}-{mounted.cookie_id}" for kind in ("", "-unsecure"))
         return mounted.auth is None or any(request.cookies.get(name) in mounted.tokens for name in cookies)
 
-    return Gate(FrontPage(site, is_known, view.asset("language.js")), host.config, is_known)
+    async def rooted(scope: Scope, receive: Receive, send: Send) -> None:
+        # ASGI's paths begin with the root, and so do the addresses that Gradio makes of them.
+        path = f"{scope['root_path']}{scope['path']}" if "path" in scope else None
+        await site(scope if path is None else {**scope, "path": path}, receive, send)
+
+    return Gate(FrontPage(rooted, is_known, view.asset("language.js")), host.config, is_known)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

@@ -30,6 +30,7 @@ class Page:
 
     def __init__(self) -> None:
         self.reached: list[str] = []
+        self.roots: list[str] = []
         self.bodies: list[int] = []
         self.known = True
         self.status = 200
@@ -37,6 +38,7 @@ class Page:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.reached.append(scope["path"])
+        self.roots.append(scope["root_path"])
         self.visitors.append(CURRENT.get())
         request = Request(scope, receive)
         assert "origin" not in request.headers
@@ -154,6 +156,21 @@ async def test_a_proxy_that_changes_the_host(page: Page, config: Config) -> None
         assert (await client.post(JOIN, headers=headers)).status_code == 200
         assert (await client.post(JOIN, headers={"x-forwarded-host": "evil.example"})).status_code == 421
         assert (await client.post(JOIN, headers={"origin": "https://evil.example"})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [("/", "/"), ("/bench/", "/"), ("/bench", "/"), ("/bench/config", "/config"), ("/config", "/config")],
+)
+async def test_a_root_that_a_proxy_takes_off_or_not(page: Page, config: Config, path: str, below: str) -> None:
+    config = replace(config, origins=(BaseUrl.parse("https://example.com/bench"),))
+    headers = {"host": "example.com", "origin": "https://example.com"}
+    async with visitor(page, config) as client:
+        assert (await client.get(path, headers=headers)).status_code == 200
+        assert (await client.get("/benchmark", headers=headers)).status_code == 404
+        assert (await client.get("/bench", headers={"host": HERE})).status_code == 404
+    assert page.reached == [below]
+    assert page.roots == ["/bench"]
 
 
 @pytest.mark.parametrize(
