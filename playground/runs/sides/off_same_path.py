@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from playground.config import Config
 from playground.domain.errors import InvalidInput
 from playground.domain.spec.case import MOST_SIDES, Side
+from playground.domain.spec.engines import TITLES
 from playground.domain.spec.same_path import LABEL, same_path
 from playground.domain.spec.settings import EngineSettings
 from playground.engine import runtime
@@ -21,7 +22,9 @@ def off_same_path(config: Config, sides: Sequence[Side]) -> Side:
     if len(sides) >= MOST_SIDES:
         raise InvalidInput("path.no_room", most=MOST_SIDES)
     speculating = [
-        side for side in sides if isinstance(side.engine, EngineSettings) and side.engine.speculates is True
+        side
+        for side in sides
+        if isinstance(side.engine, EngineSettings) and side.engine.speculates and side.engine.runtime not in TITLES
     ]
     if not speculating:
         raise InvalidInput("path.none_speculates")
